@@ -113,7 +113,19 @@ FIELDS_V1_3 = [
 ]
 
 # Actions of either version: (name, text of the match, text of the actions).
-ACTIONS = [
+# Entries that packets make: every kind of part.
+LEARN = [
+    ("learn", "", "learn(table=1,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])"),
+    ("learn_all", "tcp", "learn(table=7,idle_timeout=5,hard_timeout=9,priority=77,send_flow_rem,"
+                         "delete_learned,cookie=0x12,eth_type=0x800,nw_proto=6,ip_dst=10.0.0.9,"
+                         "NXM_OF_VLAN_TCI[0..11],NXM_OF_IP_SRC[]=NXM_OF_IP_DST[],"
+                         "NXM_OF_TCP_SRC[]=NXM_OF_TCP_DST[],NXM_NX_REG3[4..7]=0x5,"
+                         "load:NXM_OF_IN_PORT[]->NXM_NX_REG0[0..15],load:0x3->NXM_NX_REG1[8..11],"
+                         "load:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],output:NXM_NX_REG2[0..15])"),
+    ("learn_nothing", "", "learn(table=1)"),
+]
+
+ACTIONS = LEARN + [
     ("drop", "", "drop"),
     ("output", "", "output:2"),
     ("outputs", "", "output:1,output:2,output:3"),

@@ -105,6 +105,9 @@ rows! {
         FlowsRemoved "flows_removed" "Flow entries removed, for whatever reason.";
         FlowsExpired "flows_expired" "Flow entries removed by a timeout.";
         FlowModErrors "flow_mod_errors" "Flow-mods refused.";
+        LearnsRefused "learns_refused"
+            "Entries that `learn` actions asked for and did not get: refused as those of flow-mods \
+             are, or too many at a time.";
     }
 }
 

@@ -17,6 +17,7 @@ mod control;
 mod forwarder;
 mod ids;
 mod interpreter;
+mod learning;
 mod mix_hasher;
 mod op;
 mod shared;
@@ -33,5 +34,6 @@ pub use self::forwarder::{
     NoKernel, Sink, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner, TierSlotCounts, TierVerdict,
 };
 pub use self::ids::{EntryId, Ticket};
+pub use self::learning::Taught;
 pub use self::op::Op;
 pub use self::single::Fast;

@@ -6,7 +6,7 @@
 
 use openflow::action::HeaderEffect;
 use openflow::field::{Header, Prereq, VID_PRESENT};
-use openflow::{Action, Error, Field, Match};
+use openflow::{Action, Error, Field, Learn, Match};
 
 /// Certain facts about a packet, written as a match that it matches.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ impl KnownFields {
         let row = action.kind().row();
         self.refuse_if(self.contradicts(row.needs))?;
         self.require(action.reads())?;
+        let mut learnt = action.learns().into_iter().flat_map(Learn::reads);
+        self.refuse_if(!learnt.all(|field| self.known.matches(field.row().prereq)))?;
         match row.effect {
             // These change no field that another one needs.
             HeaderEffect::None

@@ -10,6 +10,7 @@ mod entry;
 mod expire;
 mod flow_mod;
 mod group_run;
+mod learn;
 mod mirror;
 mod output;
 mod packet_out;
@@ -26,7 +27,7 @@ use openflow::message::PacketOut;
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
 use openflow::table::{TableFeatures, TableMod, TableStats};
-use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
+use openflow::{Cookie, Error, GroupId, MeterId, PortNo, QueueId, TableId, Version};
 use packet::PacketBuf;
 
 use self::run::Run;
@@ -60,6 +61,10 @@ pub struct Reference {
     macs: Macs,
     reassembler: Reassembler,
     counters: DatapathCounters,
+    /// Entries that have gone because of packets.
+    unreported: Vec<Removed>,
+    /// Table and cookie of the entries that entries teach, and that go with the last such one.
+    taught_for_good: BTreeSet<(TableId, Cookie)>,
 }
 
 impl Reference {
@@ -78,6 +83,8 @@ impl Reference {
             macs: Macs::default(),
             reassembler: Reassembler::default(),
             counters: DatapathCounters::default(),
+            unreported: Vec::new(),
+            taught_for_good: BTreeSet::new(),
             config,
         }
     }
@@ -93,6 +100,90 @@ impl Reference {
         let port = self.ports.get(in_port);
         port.is_some_and(|port| port.refuses_rx(frame.bytes()).is_none())
             && concerns(&self.settings, frame.bytes())
+    }
+}
+
+/// The commands without what goes with what they remove.
+impl Reference {
+    fn flow_mod_alone(
+        &mut self,
+        flow_mod: &FlowMod,
+        version: Version,
+        now: Nanos,
+    ) -> Result<CommandOutcome, Error> {
+        let outcome = self.run_flow_mod(flow_mod, version, now);
+        if outcome.is_err() {
+            self.counters.add(Counter::FlowModErrors, 1);
+        }
+        outcome
+    }
+
+    fn group_mod_alone(
+        &mut self,
+        group_mod: &GroupMod,
+        now: Nanos,
+    ) -> Result<CommandOutcome, Error> {
+        let whole = self.groups.whole(group_mod)?.into_owned();
+        let gone: BTreeSet<GroupId> =
+            self.groups.apply(&whole, &self.config, now)?.into_iter().collect();
+        if gone.is_empty() {
+            return Ok(CommandOutcome::default());
+        }
+        let removed = self.remove(self.all_tables(), now, |entry| {
+            entry.groups().any(|id| gone.contains(&id)).then_some(FlowRemovedReason::GroupDelete)
+        });
+        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+    }
+
+    fn meter_mod_alone(
+        &mut self,
+        meter_mod: &MeterMod,
+        now: Nanos,
+    ) -> Result<CommandOutcome, Error> {
+        let gone: BTreeSet<MeterId> =
+            self.meters.apply(meter_mod, &self.config, now)?.into_iter().collect();
+        if gone.is_empty() {
+            return Ok(CommandOutcome::default());
+        }
+        let removed = self.remove(self.all_tables(), now, |entry| {
+            entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::MeterDelete)
+        });
+        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+    }
+
+    fn bundle_alone(
+        &mut self,
+        commands: &[BundleCommand],
+        version: Version,
+        now: Nanos,
+    ) -> Result<CommandOutcome, BundleRefused> {
+        let before = self.clone();
+        let mut outcome = CommandOutcome::default();
+        for (at, command) in commands.iter().enumerate() {
+            let done = match command {
+                BundleCommand::FlowMod(body) => self.flow_mod_alone(body, version, now),
+                BundleCommand::GroupMod(body) => self.group_mod_alone(body, now),
+                BundleCommand::MeterMod(body) => self.meter_mod_alone(body, now),
+                BundleCommand::PortMod(body) => {
+                    self.port_mod(body).map(|_| CommandOutcome::default())
+                }
+            };
+            match done {
+                Ok(mut done) => {
+                    outcome.removed.append(&mut done.removed);
+                    outcome.added += done.added;
+                    outcome.modified += done.modified;
+                }
+                Err(error) => {
+                    let refused = self.counters.get(Counter::FlowModErrors);
+                    *self = before;
+                    let refused = refused - self.counters.get(Counter::FlowModErrors);
+                    self.counters.add(Counter::FlowModErrors, refused);
+                    return Err(BundleRefused { at, error });
+                }
+            }
+        }
+        Ok(outcome)
     }
 }
 
@@ -115,36 +206,18 @@ impl Datapath for Reference {
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
-        let outcome = self.run_flow_mod(flow_mod, version, now);
-        if outcome.is_err() {
-            self.counters.add(Counter::FlowModErrors, 1);
-        }
-        outcome
+        let outcome = self.flow_mod_alone(flow_mod, version, now);
+        outcome.map(|outcome| self.whole(outcome, now))
     }
 
     fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandOutcome, Error> {
-        let whole = self.groups.whole(group_mod)?.into_owned();
-        let gone: BTreeSet<GroupId> =
-            self.groups.apply(&whole, &self.config, now)?.into_iter().collect();
-        if gone.is_empty() {
-            return Ok(CommandOutcome::default());
-        }
-        let removed = self.remove(self.all_tables(), now, |entry| {
-            entry.groups().any(|id| gone.contains(&id)).then_some(FlowRemovedReason::GroupDelete)
-        });
-        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+        let outcome = self.group_mod_alone(group_mod, now)?;
+        Ok(self.whole(outcome, now))
     }
 
     fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error> {
-        let gone: BTreeSet<MeterId> =
-            self.meters.apply(meter_mod, &self.config, now)?.into_iter().collect();
-        if gone.is_empty() {
-            return Ok(CommandOutcome::default());
-        }
-        let removed = self.remove(self.all_tables(), now, |entry| {
-            entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::MeterDelete)
-        });
-        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+        let outcome = self.meter_mod_alone(meter_mod, now)?;
+        Ok(self.whole(outcome, now))
     }
 
     fn bundle(
@@ -153,33 +226,8 @@ impl Datapath for Reference {
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, BundleRefused> {
-        let before = self.clone();
-        let mut outcome = CommandOutcome::default();
-        for (at, command) in commands.iter().enumerate() {
-            let done = match command {
-                BundleCommand::FlowMod(body) => self.flow_mod(body, version, now),
-                BundleCommand::GroupMod(body) => self.group_mod(body, now),
-                BundleCommand::MeterMod(body) => self.meter_mod(body, now),
-                BundleCommand::PortMod(body) => {
-                    self.port_mod(body).map(|_| CommandOutcome::default())
-                }
-            };
-            match done {
-                Ok(mut done) => {
-                    outcome.removed.append(&mut done.removed);
-                    outcome.added += done.added;
-                    outcome.modified += done.modified;
-                }
-                Err(error) => {
-                    let refused = self.counters.get(Counter::FlowModErrors);
-                    *self = before;
-                    let refused = refused - self.counters.get(Counter::FlowModErrors);
-                    self.counters.add(Counter::FlowModErrors, refused);
-                    return Err(BundleRefused { at, error });
-                }
-            }
-        }
-        Ok(outcome)
+        let outcome = self.bundle_alone(commands, version, now)?;
+        Ok(self.whole(outcome, now))
     }
 
     fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
@@ -249,7 +297,9 @@ impl Datapath for Reference {
     }
 
     fn expire(&mut self, now: Nanos) -> Vec<Removed> {
-        self.run_expiry(now)
+        let removed = self.run_expiry(now);
+        let outcome = CommandOutcome { removed, ..CommandOutcome::default() };
+        self.whole(outcome, now).removed
     }
 
     fn next_expiry(&self) -> Option<Nanos> {
@@ -286,7 +336,7 @@ impl Datapath for Reference {
         for removed in &mut removed {
             removed.notify = false;
         }
-        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+        Ok(self.whole(CommandOutcome { removed, ..CommandOutcome::default() }, now))
     }
 
     fn port_stats(&self, port: PortNo, now: Nanos) -> Result<Vec<PortStats>, Error> {

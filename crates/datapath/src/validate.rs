@@ -10,10 +10,11 @@ use openflow::action::{DIMENSIONS, InSet};
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::instruction::ActionsRun;
+use openflow::learn::LearnSource;
 use openflow::message::PacketOut;
 use openflow::{
-    Action, ActionKind, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Match,
-    MeterId, PortNo, QueueId, TableId, Version,
+    Action, ActionKind, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Learn,
+    Match, MeterId, PortNo, QueueId, TableId, Version,
 };
 
 use crate::action_set::in_set_order;
@@ -302,11 +303,44 @@ fn check_action(
         require(context == ActionContext::Flow, Error::BadActionBadType)?;
         let is_well = DIMENSIONS.contains(n_dimensions) && dimension < n_dimensions;
         require(is_well, Error::BadConjunction)
+    } else if let Action::Learn(learn) = action {
+        require(can_stand, Error::BadActionBadType)?;
+        check_learn(learn, existing)
     } else if let Action::Experimenter { .. } = action {
         Err(Error::BadActionBadExperimenter)
     } else {
         require(can_stand, Error::BadActionBadType)
     }
+}
+
+/// Checks the parts of a learnt entry: fields have the bits, the match has what its fields and the
+/// written ones need, and fields without masks are matched whole.
+fn check_learn(learn: &Learn, existing: &Existing<'_>) -> Result<(), Error> {
+    require(learn.table.0 < existing.n_tables, Error::BadActionBadArgument)?;
+    let mut known = Match::any();
+    for spec in &learn.specs {
+        let parts = [spec.read(), spec.matched(), spec.written()];
+        for (field, bits) in parts.into_iter().flatten() {
+            require(bits.is_within(field), Error::BadActionBadSetLen)?;
+        }
+        for (field, _) in [spec.matched(), spec.written()].into_iter().flatten() {
+            let has = known.matches(field.row().prereq);
+            require(has, Error::BadActionMatchInconsistent)?;
+        }
+        if let Some((field, bits)) = spec.matched() {
+            // Nicira's number of a port stands for the whole.
+            let is_port = field == Field::InPort && bits == BitRange { offset: 0, n_bits: 16 };
+            let is_whole = bits == BitRange::all(field) || is_port;
+            require(is_whole || field.row().maskable, Error::BadActionBadSetLen)?;
+            if let (LearnSource::Immediate(value), true) = (spec.source, is_whole) {
+                known.set(field, value, u128::MAX);
+            }
+        }
+        if let Some((field, _)) = spec.written() {
+            require(field.row().settable, Error::BadActionBadSetType)?;
+        }
+    }
+    Ok(())
 }
 
 fn require(condition: bool, error: Error) -> Result<(), Error> {

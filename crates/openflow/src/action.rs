@@ -7,8 +7,10 @@
 
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId, ShortPort, TableId};
+use crate::learn::Learn;
 use crate::subfield::BitRange;
 use crate::text::action as text;
+use crate::text::learn;
 use crate::text::subfield;
 use crate::version::{Version, numbers};
 use std::net::Ipv4Addr;
@@ -246,6 +248,11 @@ actions! {
     } "conjunction" "NX_CONJUNCTION" (clause, n_clauses, id) [],
         HeaderEffect::None, InSet::Never, nicira: Some(34),
         syntax: Syntax::Own { parse: text::conjunction, format: text::format_conjunction };
+    /// Add an entry to a flow table, or change it, by fields of the packet (Nicira's
+    /// `NXAST_LEARN`). It holds for the packets that come after this one.
+    Learn(Box<Learn>) "learn" "NX_LEARN" (learn) [], HeaderEffect::None, InSet::Never,
+        nicira: Some(16),
+        syntax: Syntax::Own { parse: learn::parse, format: learn::format };
     /// 1.0: set the VLAN id, pushing a tag where there is none.
     SetVlanVid(u16) "mod_vlan_vid" "SET_VLAN_VID" (vlan_vid) [V1_0: 1; V1_0],
         HeaderEffect::WriteTag, set_at(2),
@@ -458,6 +465,12 @@ impl Action {
         }
         let number = || Some(u128::from(self.number()? >> row.accepts.unwritten_bits()));
         self.value().or_else(number)
+    }
+
+    /// The entry that it makes, if it is a learn action.
+    #[must_use]
+    pub const fn learns(&self) -> Option<&Learn> {
+        if let Self::Learn(learn) = self { Some(learn) } else { None }
     }
 
     /// Whether it has a flow table searched while its list runs.

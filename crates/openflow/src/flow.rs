@@ -83,7 +83,7 @@ bitflags::bitflags! {
 /// A command on flow entries. In 1.0 the action list is one `ApplyActions` instruction (none when
 /// the list is empty), an add is one to table 0, and modifies and deletes are of all tables, unless
 /// Nicira's extension names one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlowMod {
     /// The command.
     pub command: FlowModCommand,

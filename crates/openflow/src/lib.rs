@@ -36,6 +36,8 @@ pub mod flow;
 pub mod group;
 pub mod id;
 pub mod instruction;
+pub mod learn;
+mod learnt;
 pub mod matching;
 pub mod message;
 pub mod meter;
@@ -56,6 +58,7 @@ pub use id::{
     TableId, Xid,
 };
 pub use instruction::{Instruction, InstructionKind};
+pub use learn::Learn;
 pub use matching::{Match, MatchField};
 pub use message::{Message, MessageKind};
 pub use subfield::BitRange;

@@ -128,6 +128,18 @@ impl Match {
         self.form = None;
     }
 
+    /// Adds bits of a field to those that are matched, or replaces them; others stay as they are.
+    pub fn set_bits(&mut self, field: Field, value: u128, mask: u128) {
+        if let Some(registers) = field.registers() {
+            for (place, register) in registers.rev().enumerate() {
+                self.set_bits(register, value >> (32 * place), mask >> (32 * place));
+            }
+            return;
+        }
+        let (held, matched) = self.get(field).map_or((0, 0), |held| (held.value, held.mask));
+        self.set(field, held & !mask | value & mask, matched | mask);
+    }
+
     /// Index of the field, or the one for inserting it. Mostly fields come in order, so that the
     /// last is looked at before the others are searched.
     fn place(&self, field: Field) -> Result<usize, usize> {

@@ -8,6 +8,7 @@ pub(crate) mod action;
 mod flow;
 mod forms;
 mod group;
+pub(crate) mod learn;
 pub(crate) mod lex;
 mod matching;
 mod meter;

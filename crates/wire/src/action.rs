@@ -7,12 +7,12 @@
 use openflow::action::{METER, ReadArguments, WriteArguments};
 use openflow::error::NICIRA;
 use openflow::translate::{self, Context};
-use openflow::{Action, ActionKind, BitRange, Error, Field, MeterId, PortNo, Version};
+use openflow::{Action, ActionKind, BitRange, Error, Field, Learn, MeterId, PortNo, Version};
 
 use crate::error::{EncodeError, Fault};
-use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
+use crate::{learn, oxm};
 
 /// Length of the meter among the actions of 1.5.
 const METER_LEN: u16 = 8;
@@ -182,6 +182,10 @@ impl ReadArguments for Reading<'_, '_> {
         Ok(self.r.rest().to_vec())
     }
 
+    fn learn(&mut self) -> reader::ReadResult<Learn> {
+        learn::read(self.r)
+    }
+
     fn actions(&mut self) -> reader::ReadResult<Vec<Action>> {
         read_list(self.r.part(self.r.remaining())?)
     }
@@ -314,6 +318,10 @@ impl WriteArguments for Writing<'_, '_> {
     fn bytes(&mut self, bytes: &[u8]) -> writer::WriteResult<()> {
         self.w.bytes(bytes);
         Ok(())
+    }
+
+    fn learn(&mut self, learn: &Learn) -> writer::WriteResult<()> {
+        learn::write(self.w, learn)
     }
 
     fn actions(&mut self, actions: &[Action]) -> writer::WriteResult<()> {

@@ -39,6 +39,7 @@ mod header;
 mod hello;
 mod instruction;
 mod layout;
+mod learn;
 mod matching;
 mod message;
 mod meter;

@@ -15,13 +15,13 @@ use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
 /// `NXM_OF_IN_PORT`, `NXM_OF_VLAN_TCI`, `NXM_OF_IP_TOS` and `NXM_NX_COOKIE`, without a mask.
-const IN_PORT: u32 = 0x0000_0002;
-const VLAN_TCI: u32 = 0x0000_0802;
+pub(crate) const IN_PORT: u32 = 0x0000_0002;
+pub(crate) const VLAN_TCI: u32 = 0x0000_0802;
 const IP_TOS: u32 = 0x0000_0a01;
 const COOKIE: u32 = 0x0001_3c08;
 
-/// Distance of the priority in the number of a VLAN tag, and of the DSCP in its byte.
-const PCP_SHIFT: u32 = 13;
+/// Lowest bit of the priority in a VLAN tag, and of the DSCP in its byte.
+pub(crate) const PCP_OFFSET: u16 = 13;
 const DSCP_SHIFT: u32 = 2;
 
 /// A match, and the cookies of the entries that a request is limited to.
@@ -114,7 +114,7 @@ fn read_entry(r: &mut Reader<'_>, found: &mut NxMatch) -> reader::ReadResult<()>
 /// Adds the id and the priority of a VLAN tag, or that there is none.
 fn add_tci(matching: &mut Match, tci: u16, mask: u16) -> Result<(), Error> {
     let low = |number: u16| u128::from(number) & Field::VlanVid.full_mask();
-    let high = |number: u16| u128::from(number >> PCP_SHIFT);
+    let high = |number: u16| u128::from(number >> PCP_OFFSET);
     let has_no_tag = low(mask) & VID_PRESENT != 0 && low(tci) & VID_PRESENT == 0;
     if has_no_tag && tci != 0 {
         return Err(Error::BadMatchBadValue);
@@ -164,7 +164,7 @@ fn write_tci(w: &mut Writer<'_>, vid: Option<&MatchField>, pcp: Option<&MatchFie
     let no_tag = vid.is_some_and(|vid| vid.value == 0 && vid.is_exact());
     let part = |of: fn(&MatchField) -> u128| {
         let [vid, pcp] = [vid, pcp].map(|held| held.map_or(0, of) as u16);
-        vid | pcp << PCP_SHIFT
+        vid | pcp << PCP_OFFSET
     };
     let (tci, mask) = match no_tag {
         true => (0, u16::MAX),

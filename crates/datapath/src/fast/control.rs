@@ -13,6 +13,7 @@ mod flow_mod;
 mod groups;
 mod index;
 mod instruction_lists;
+mod learn;
 mod meters;
 mod ports;
 mod removals;
@@ -26,7 +27,7 @@ mod timers;
 mod trace;
 mod tuples;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use openflow::table::{TableFeatures, TableMod};
@@ -45,7 +46,9 @@ use self::sweep::Sweeps;
 pub use self::sweep::{CommandProgress, Sweep};
 use super::compiled_match::Masks;
 use super::forwarder::{Forwarder, KernelTable};
-use super::ids::Ticket;
+use super::ids::{EntryId, Ticket};
+use super::learning::Learning;
+use super::mix_hasher::BuildMixHasher;
 use super::op::{Change, Op};
 use super::shared::{GroupCounters, PortCounters, Shared};
 use crate::config::{DatapathConfig, Settings};
@@ -85,6 +88,10 @@ pub struct Control {
     /// The last flush that was asked for.
     flushes: Ticket,
     removals: Removals,
+    /// The learnings of forwarders by the entries that are there as they are taught.
+    learnt: HashMap<EntryId, Vec<Arc<Learning>>, BuildMixHasher>,
+    /// The time of the last command.
+    latest: Nanos,
     /// The bundle under way.
     savepoint: Option<Box<Savepoint>>,
     sweeps: Sweeps,
@@ -119,6 +126,8 @@ impl Control {
             ops: Vec::new(),
             flushes: Ticket::default(),
             removals: Removals::default(),
+            learnt: HashMap::default(),
+            latest: Nanos::default(),
             savepoint: None,
             sweeps: Sweeps::default(),
             removal_report,
@@ -239,9 +248,11 @@ impl Control {
         counters
     }
 
-    /// Moves the ops that commands have made to the end of a list. Every forwarder must be given
+    /// Moves the ops that commands have made to the end of a list, behind those for learnt entries
+    /// that go with what commands have removed. Every forwarder must be given
     /// all of them, in this order.
     pub fn take_ops(&mut self, into: &mut Vec<Op>) {
+        self.delete_learnt();
         into.append(&mut self.ops);
     }
 

@@ -17,8 +17,8 @@ use std::slice::Iter;
 use openflow::group::GroupType;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
-use openflow::text::format_actions;
-use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::text::{format_actions, format_flow_mod};
+use openflow::{Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId};
 use packet::rewrite::set_field;
 use packet::{Meta, PacketBuf, extract};
 
@@ -92,6 +92,10 @@ pub(super) trait Target<'a> {
 
     /// Carries out an action as far as it is about the packet itself: see [`execute`].
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed>;
+
+    /// The packet teaches an entry, which holds for later ones. `Break` when that is not for this
+    /// target.
+    fn teach(&mut self, packet: &Packet, learn: &Learn) -> WalkFlow;
 
     /// The packet comes to a group. `Break` when its buckets cannot be chosen for this target.
     fn enter_group(&mut self, id: GroupId, group: &Group, packet: &Packet) -> WalkFlow;
@@ -555,6 +559,14 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             Executed::Group(id) => return self.group(packet, id, origin),
             Executed::SetQueue(queue) => packet.queue = Some(queue),
             Executed::Resubmit(port, table) => return self.resubmit(packet, port, table),
+            Executed::Learn => {
+                let Some(learn) = action.learns() else { return WalkFlow::Continue(()) };
+                self.target.note(|| {
+                    let entry = learn.flow_mod(|field| packet.key().get(field));
+                    format!("learns {}", format_flow_mod(&entry))
+                });
+                self.target.teach(packet, learn)?;
+            }
             // What came before it holds.
             Executed::Exit => return WalkFlow::Break(Stop::Packet),
         }

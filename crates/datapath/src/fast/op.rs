@@ -99,6 +99,15 @@ pub(crate) struct Insert {
     pub(crate) instruction_list: Arc<InstructionList>,
 }
 
+/// When an entry was used, as far as its end hangs on that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// When a packet last matched it; zero if none did.
+    pub(crate) last: Nanos,
+    /// When a packet last taught it, from when on its hard timeout counts; zero if none did.
+    pub(crate) taught: Nanos,
+}
+
 /// When an entry ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
@@ -115,9 +124,10 @@ impl Life {
         self.idle_timeout_s != 0 || self.hard_timeout_s != 0
     }
 
-    /// When the hard timeout passes.
-    pub(crate) fn hard_at(self) -> Option<Nanos> {
-        (self.hard_timeout_s != 0).then(|| self.created.plus_s(self.hard_timeout_s.into()))
+    /// When the hard timeout passes for an entry that was last taught then.
+    pub(crate) fn hard_at(self, taught: Nanos) -> Option<Nanos> {
+        let from = self.created.max(taught);
+        (self.hard_timeout_s != 0).then(|| from.plus_s(self.hard_timeout_s.into()))
     }
 
     /// When the idle timeout passes for an entry that was last used then.
@@ -127,9 +137,9 @@ impl Life {
     }
 
     /// Whether a timeout has passed: such an entry matches no packet any more.
-    pub(crate) fn is_over(self, last_used: Nanos, now: Nanos) -> bool {
+    pub(crate) fn is_over(self, used: Used, now: Nanos) -> bool {
         let passed = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
-        passed(self.hard_at()) || passed(self.idle_at(last_used))
+        passed(self.hard_at(used.taught)) || passed(self.idle_at(used.last))
     }
 }
 

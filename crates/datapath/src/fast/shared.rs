@@ -20,10 +20,12 @@ use std::sync::{Mutex, PoisonError};
 use openflow::{PortNo, TableId};
 
 pub(crate) use self::cells::{Cell, GroupCounters, PortCell, PortCounters, QueueCounters};
-pub(crate) use self::entries::{Counts, Entries, MAX_ENTRIES};
+pub(crate) use self::entries::{Counts, Entries, MAX_ENTRIES, TaughtTimes};
 pub(crate) use self::moves::{Moves, SeenMoves, slot_of};
 use self::sync::{AtomicU64, Ordering};
 use super::ids::{EntryId, Ticket};
+use super::learning::WAITING_MAX;
+use super::op::Used;
 use crate::config::DatapathConfig;
 use crate::counter::{Counter, DatapathCounters, DropReason};
 use crate::macs::{Macs, Station};
@@ -34,6 +36,9 @@ use crate::time::Nanos;
 #[derive(Debug)]
 pub(crate) struct Shared {
     forwarders: Box<[ForwarderCounters]>,
+    taught: TaughtTimes,
+    /// Entries that packets have taught and control has not looked at.
+    learnings: AtomicU64,
     macs: Mutex<Macs>,
     moves: Moves,
     reassembler: Mutex<Reassembler>,
@@ -45,7 +50,14 @@ impl Shared {
         let counters = || ForwarderCounters::new(config);
         let forwarders = (0..forwarders.max(1)).map(|_| counters()).collect();
         let (macs, moves) = (Mutex::default(), Moves::default());
-        Self { forwarders, macs, moves, reassembler: Mutex::default() }
+        Self {
+            forwarders,
+            taught: TaughtTimes::new(),
+            learnings: AtomicU64::new(0),
+            macs,
+            moves,
+            reassembler: Mutex::default(),
+        }
     }
 
     /// Number of forwarders.
@@ -114,8 +126,31 @@ impl Shared {
         used.unwrap_or_default()
     }
 
+    /// When an entry was used, as far as its end hangs on that.
+    #[inline]
+    pub(crate) fn used(&self, id: EntryId) -> Used {
+        Used { last: self.last_used(id), taught: self.taught.get(id) }
+    }
+
+    /// Notes that a packet has taught an entry.
+    pub(crate) fn renew(&self, id: EntryId, now: Nanos) {
+        self.taught.raise(id, now);
+    }
+
+    /// Whether another entry that a packet teaches may wait for control; it does from now on.
+    pub(crate) fn learning_waits(&self) -> bool {
+        let more = |waiting| (waiting < WAITING_MAX).then_some(waiting + 1);
+        self.learnings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Control has looked at an entry that waited.
+    pub(crate) fn learning_done(&self) {
+        self.learnings.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Makes an entry's counters begin at zero. No forwarder may know the entry.
     pub(crate) fn clear_entry(&self, id: EntryId, last_used: Nanos) {
+        self.taught.clear(id);
         for counters in &self.forwarders {
             counters.entries.clear(id, last_used);
         }

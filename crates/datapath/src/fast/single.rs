@@ -61,6 +61,16 @@ impl Inner {
         }
     }
 
+    /// Adds and changes the entries that packets have taught.
+    fn learn(&mut self) {
+        let mut all = Vec::new();
+        self.forwarder.take_taught(&mut all);
+        all.iter().for_each(|taught| self.control.learn(taught));
+        if !all.is_empty() {
+            self.run();
+        }
+    }
+
     /// Flushes until the ticket is reached.
     fn flush_to(&mut self, ticket: Ticket) {
         self.run();
@@ -122,6 +132,7 @@ impl Fast {
     ) {
         let inner = self.inner.get_mut();
         inner.forwarder.process_batch(frames, in_port, now, sink);
+        inner.learn();
     }
 
     /// Takes the counters of the datapath as a whole over, as they can only be shown from here.
@@ -277,6 +288,7 @@ impl Datapath for Fast {
     ) -> Result<(), Error> {
         let inner = self.inner.get_mut();
         let sent = inner.forwarder.packet_out(packet_out, now, &mut Verdicts(out));
+        inner.learn();
         self.recount();
         sent
     }

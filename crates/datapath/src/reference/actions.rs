@@ -6,8 +6,8 @@
 
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::message::PacketInReason;
-use openflow::text::format_actions;
-use openflow::{Action, BitRange, Field, PortNo, TableId};
+use openflow::text::{format_actions, format_flow_mod};
+use openflow::{Action, BitRange, Field, Learn, PortNo, TableId};
 use packet::rewrite;
 use packet::rewrite::TtlInvalid;
 
@@ -50,6 +50,14 @@ impl Run<'_> {
                 None
             }
         }
+    }
+
+    fn teach(&mut self, packet: &PacketState, learn: &Learn) -> bool {
+        let key = packet.key();
+        let entry = learn.flow_mod(|field| key.get(field));
+        self.step(|| format!("learns {}", format_flow_mod(&entry)));
+        self.effect(Effect::Taught(Box::new(entry)));
+        true
     }
 
     fn carry_out(&mut self, packet: &mut PacketState, action: &Action, by: Origin) -> Fits {
@@ -114,6 +122,7 @@ impl Run<'_> {
             }
             Action::Resubmit(port) => Ok(self.resubmit(packet, port.port(), TableId::ALL)),
             Action::ResubmitTable { port, table } => Ok(self.resubmit(packet, port.port(), table)),
+            Action::Learn(ref learn) => Ok(self.teach(packet, learn)),
             // Nothing goes on behind an exit: see `action`. No lookup ends with a conjunction.
             Action::Exit | Action::Conjunction { .. } => Ok(true),
             // Refused when the entry, bucket or packet-out came.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use openflow::flow::FlowMod;
 use openflow::{GroupId, MeterId, PortNo, QueueId, TableId};
 
 use super::Reference;
@@ -38,6 +39,8 @@ pub(super) enum Effect {
     Metered { id: MeterId, bytes: u64, metered: Metered },
     /// `NORMAL` saw a station behind a port.
     Learnt { station: Station, port: PortNo },
+    /// A packet taught an entry.
+    Taught(Box<FlowMod>),
 }
 
 /// The changes of one packet, in order.
@@ -71,6 +74,7 @@ impl Effects {
             | Effect::Group { .. }
             | Effect::Bucket { .. }
             | Effect::Metered { .. }
+            | Effect::Taught(_)
             | Effect::Learnt { .. } => true,
         });
     }
@@ -84,7 +88,10 @@ impl Effects {
 impl Reference {
     /// Carries out what a packet's run has listed.
     pub(super) fn commit(&mut self, effects: Effects, now: Nanos) {
-        for effect in effects.list {
+        // Entries that the packet has matched are counted at their places before any changes them.
+        let is_taught = |effect: &Effect| matches!(effect, Effect::Taught(_));
+        let (taught, others): (Vec<_>, Vec<_>) = effects.list.into_iter().partition(is_taught);
+        for effect in others.into_iter().chain(taught) {
             self.carry_out(effect, now);
         }
     }
@@ -131,6 +138,7 @@ impl Reference {
             Effect::Learnt { station, port } => {
                 self.macs.learn(station, port, &self.config, now);
             }
+            Effect::Taught(flow_mod) => self.learn(&flow_mod, now),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Entry {
     pub(super) instructions: Arc<[Instruction]>,
     pub(super) created: Nanos,
     pub(super) last_used: Nanos,
+    /// When a packet last taught it.
+    pub(super) taught: Option<Nanos>,
     pub(super) packets: u64,
     pub(super) bytes: u64,
 }
@@ -49,6 +51,7 @@ impl Entry {
             instructions: flow_mod.instructions.as_slice().into(),
             created: now,
             last_used: now,
+            taught: None,
             packets: 0,
             bytes: 0,
         }
@@ -119,7 +122,8 @@ impl Entry {
         let timeout = |from: Nanos, seconds: u16, reason| {
             (seconds != 0).then(|| (from.plus_s(seconds.into()), reason))
         };
-        let hard = timeout(self.created, self.hard_timeout_s, FlowRemovedReason::HardTimeout);
+        let begin = self.created.max(self.taught.unwrap_or_default());
+        let hard = timeout(begin, self.hard_timeout_s, FlowRemovedReason::HardTimeout);
         let idle = timeout(self.last_used, self.idle_timeout_s, FlowRemovedReason::IdleTimeout);
         hard.into_iter().chain(idle).min_by_key(|(at, _)| *at)
     }

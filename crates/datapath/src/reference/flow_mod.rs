@@ -85,7 +85,7 @@ impl Reference {
     ///
     /// An entry whose timeout has passed is not there any more, whether it has been taken away or
     /// not: it overlaps with nothing, fills no table and is not replaced but expires.
-    fn add(
+    pub(super) fn add(
         &mut self,
         flow_mod: &FlowMod,
         version: Version,

@@ -1,10 +1,11 @@
 //! Actions and instructions: every kind, and mostly such that a match allows them.
 
-use openflow::field::{ALL_FIELDS, FieldRow, Place};
+use openflow::field::{ALL_FIELDS, FieldRow, Place, Prereq};
 use openflow::group::{Bucket, GroupType};
+use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
 use openflow::{
-    Action, BitRange, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId,
-    ShortPort, TableId,
+    Action, BitRange, Cookie, Field, GroupId, Instruction, Learn, MacAddr, Match, MeterId, PortNo,
+    QueueId, ShortPort, TableId,
 };
 use packet::FlowKey;
 use testkit::Random;
@@ -165,7 +166,56 @@ pub(crate) fn list_of(
         let at = rng.index(list.len() + 1);
         list.insert(at, Action::Exit);
     }
+    if rng.percent(12) {
+        let at = rng.index(list.len() + 1);
+        list.insert(at, learn(tables, matching, rng));
+    }
     list
+}
+
+/// A learn action of which most packets teach an entry that some others match.
+fn learn(tables: u8, matching: &Match, rng: &mut Random) -> Action {
+    let can = |row: &&FieldRow| matching.matches(row.prereq) && is_drawn(row);
+    let fields: Vec<&FieldRow> = ALL_FIELDS.iter().filter(can).collect();
+    let sure: Vec<&FieldRow> = ALL_FIELDS.iter().filter(|row| row.prereq == Prereq::None).collect();
+    let mut specs = Vec::new();
+    if rng.percent(70) {
+        let from = *rng.pick(&[Field::EthSrc, Field::EthDst]);
+        let target = LearnTarget::Match(Field::EthDst, 0);
+        specs.push(LearnSpec { n_bits: 48, source: LearnSource::Field(from, 0), target });
+    }
+    for _ in 0..rng.below(4) {
+        let (src, from) = part(&fields, 128, rng);
+        let (dst, to) = part(if rng.percent(95) { &sure } else { &fields }, from.n_bits, rng);
+        let value = LearnSource::Immediate(rng.u128() & to.largest());
+        let source = if rng.percent(70) { LearnSource::Field(src, from.offset) } else { value };
+        let target = match rng.below(3) {
+            0 => LearnTarget::Match(dst, to.offset),
+            1 => LearnTarget::Load(dst, to.offset),
+            _ if matches!(source, LearnSource::Field(..)) => LearnTarget::Output,
+            _ => LearnTarget::Load(Field::Reg0, 0),
+        };
+        let n_bits = if target == LearnTarget::Load(Field::Reg0, 0) { 1 } else { to.n_bits };
+        let source = match source {
+            LearnSource::Immediate(value) if n_bits == 1 => LearnSource::Immediate(value & 1),
+            other => other,
+        };
+        specs.push(LearnSpec { n_bits, source, target });
+    }
+    if rng.percent(70) {
+        let n_bits = *rng.pick(&[16, 32]);
+        let source = LearnSource::Field(Field::InPort, 0);
+        specs.push(LearnSpec { n_bits, source, target: LearnTarget::Output });
+    }
+    Action::Learn(Box::new(Learn {
+        idle_timeout_s: *rng.pick(&[0, 0, 1, 4]),
+        hard_timeout_s: *rng.pick(&[0, 0, 2, 5]),
+        priority: *rng.pick(&[0, 1, 2, 32_768]),
+        cookie: Cookie(rng.below(3)),
+        flags: LearnFlags::from_bits_retain(rng.below(4) as u16),
+        table: TableId(rng.below(tables.min(4).into()) as u8),
+        specs,
+    }))
 }
 
 /// A resubmit from a table, mostly to a later one.

@@ -81,6 +81,9 @@ struct Pair<'a> {
     now: Nanos,
     out: Out,
     frames: Vec<PacketBuf>,
+    /// Packets of a batch. One where packets teach entries: those hold for the next one in the
+    /// reference, and for the next batch in the other.
+    batch_max: usize,
 }
 
 /// A difference, in words.
@@ -117,6 +120,7 @@ pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<Lookups, (usize, Dif
         now: Nanos(0),
         out: Out::new(),
         frames: Vec::new(),
+        batch_max: if scenario.learns() { 1 } else { usize::MAX },
     };
     for (at, step) in scenario.steps.iter().enumerate() {
         pair.step(step).map_err(|difference| (at, difference))?;
@@ -208,6 +212,10 @@ impl Pair<'_> {
     }
 
     fn packets(&mut self, port: PortNo, frames: &[u32]) -> Result<(), Difference> {
+        frames.chunks(self.batch_max).try_for_each(|frames| self.batch(port, frames))
+    }
+
+    fn batch(&mut self, port: PortNo, frames: &[u32]) -> Result<(), Difference> {
         for frame in frames {
             let frame = PacketBuf::from_slice(&self.scenario.frames[*frame as usize]);
             self.frames.push(frame.clone());

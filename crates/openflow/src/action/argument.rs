@@ -9,6 +9,7 @@
 use super::Action;
 use crate::field::Field;
 use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, ShortPort, TableId};
+use crate::learn::Learn;
 use crate::subfield::BitRange;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -112,6 +113,8 @@ arguments! {
     Bytes bytes: Vec<u8>, &[u8];
     /// All actions to the end.
     Actions actions: Vec<Action>, &[Action];
+    /// All of a learn action.
+    Learn learn: Learn, &Learn;
 }
 
 /// A type that an argument can have.
@@ -165,6 +168,7 @@ argument! {
     Ipv4Addr: Ipv4 ipv4, value => *value, number => number;
     Field: Field field, value => *value, number => number;
     u128: Value value, value => *value, number => number;
+    Box<Learn>: Learn learn, value => value, learn => Box::new(learn);
     Vec<u8>: Bytes bytes, value => value, number => number;
     Vec<Action>: Actions actions, value => value, list => list,
         fn actions(&self) -> &[Action] { self },
@@ -322,6 +326,11 @@ impl WriteArguments for ArgumentSummary {
 
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
         self.list_bytes += bytes.len();
+        Ok(())
+    }
+
+    fn learn(&mut self, learn: &Learn) -> Result<(), Infallible> {
+        self.list_bytes += size_of::<Learn>() + size_of_val(learn.specs.as_slice());
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 use super::{ACTIONS, Action, ActionKind, ReadArguments};
 use crate::field::{Field, VID_PRESENT};
 use crate::id::PortNo;
+use crate::learn::Learn;
 
 impl Action {
     /// The set-field that does the same as an action of 1.0. Of several fields, as the ports of the
@@ -74,6 +75,10 @@ impl ReadArguments for OneNumber {
     }
 
     fn actions(&mut self) -> Result<Vec<Action>, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn learn(&mut self) -> Result<Learn, NoArgument> {
         Err(NoArgument)
     }
 }

@@ -1,5 +1,6 @@
 //! Actions and instructions in text, as `ovs-ofctl` prints and takes them.
 
+use super::learn;
 use super::lex::{Pair, Piece, pairs};
 use super::matching::check_vlan_vid;
 use super::subfield::{self, settable};
@@ -13,6 +14,7 @@ use crate::action::{
 use crate::field::{ALL_FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
+use crate::learn::Learn;
 use crate::matching::Match;
 use crate::subfield::BitRange;
 use std::convert::Infallible;
@@ -277,6 +279,10 @@ impl ReadArguments for Reading<'_> {
 
     fn actions(&mut self) -> Result<Vec<Action>, TextError> {
         actions(self.take()?)
+    }
+
+    fn learn(&mut self) -> Result<Learn, TextError> {
+        self.own()
     }
 }
 
@@ -580,5 +586,9 @@ impl WriteArguments for Words<'_> {
 
     fn actions(&mut self, actions: &[Action]) -> Result<(), Infallible> {
         self.push(actions_text(actions, self.names))
+    }
+
+    fn learn(&mut self, learn: &Learn) -> Result<(), Infallible> {
+        self.push(learn::text(learn, self.names))
     }
 }

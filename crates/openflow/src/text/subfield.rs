@@ -19,12 +19,22 @@ pub(super) fn subfield(piece: Piece<'_>) -> Result<(Field, BitRange), TextError>
         None => (piece, None),
     };
     let field = named(name)?;
-    let all = BitRange::all(field);
-    let Some(range) = range else { return Ok((field, all)) };
+    let row = field.row();
+    Ok((field, bits_of(range, row.name, row.bits)?))
+}
+
+/// The bits behind the `[` after the name of a field of so many; all of them where there is none.
+pub(super) fn bits_of(
+    range: Option<Piece<'_>>,
+    name: &str,
+    width: u16,
+) -> Result<BitRange, TextError> {
+    let all = BitRange { offset: 0, n_bits: width };
+    let Some(range) = range else { return Ok(all) };
     let inner = range.text.strip_suffix(']').map(|inner| range.part(inner, range.at));
     let inner = inner.ok_or_else(|| range.error("`]` is missing after the bits"))?.trimmed();
     if inner.text.is_empty() {
-        return Ok((field, all));
+        return Ok(all);
     }
     let bit = |piece: Piece<'_>| number(piece.trimmed(), 16).map(|bit| bit as u16);
     let (first, last) = match inner.split_once("..") {
@@ -32,11 +42,11 @@ pub(super) fn subfield(piece: Piece<'_>) -> Result<(Field, BitRange), TextError>
         None => (bit(inner)?, bit(inner)?),
     };
     let bits = BitRange { offset: first, n_bits: last.saturating_sub(first).saturating_add(1) };
-    if first > last || !bits.is_within(field) {
-        let (name, last) = (field.row().name, field.row().bits - 1);
+    if first > last || last >= width {
+        let last = width - 1;
         return Err(inner.error(format!("{name} has the bits 0 to {last}, written FIRST..LAST")));
     }
-    Ok((field, bits))
+    Ok(bits)
 }
 
 /// The field of one of its names, or of that of Nicira's match or of OXM in capitals.
@@ -56,13 +66,18 @@ fn text(field: &str, bits: Option<BitRange>) -> String {
     let known = Field::from_name(field);
     let name = known.map_or_else(|| field.to_owned(), Field::nxm_name);
     let Some(range) = bits else { return format!("{name}[FIRST..LAST]") };
-    let BitRange { offset, n_bits } = range;
     if known.is_some_and(|field| BitRange::all(field) == range) {
         format!("{name}[]")
-    } else if n_bits == 1 {
-        format!("{name}[{offset}]")
     } else {
-        format!("{name}[{offset}..{}]", u32::from(offset) + u32::from(n_bits) - 1)
+        range_text(&name, range)
+    }
+}
+
+/// A part of the field of a name.
+pub(super) fn range_text(name: &str, BitRange { offset, n_bits }: BitRange) -> String {
+    match n_bits {
+        1 => format!("{name}[{offset}]"),
+        _ => format!("{name}[{offset}..{}]", u32::from(offset) + u32::from(n_bits) - 1),
     }
 }
 

@@ -215,7 +215,7 @@ pub fn format_value(field: Field, value: u128) -> String {
 }
 
 /// Zero has no `0x`.
-fn hex(number: u128) -> String {
+pub(super) fn hex(number: u128) -> String {
     if number == 0 { "0".to_owned() } else { format!("{number:#x}") }
 }
 

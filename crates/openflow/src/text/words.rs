@@ -13,7 +13,7 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["set_mpls_label"], "of OpenFlow 1.1", "set_field:VALUE->mpls_label"),
     (&["set_mpls_tc"], "of OpenFlow 1.1", "set_field:VALUE->mpls_tc"),
     (&["push", "pop"], OVS, "move:FIELD->FIELD, which copies a field"),
-    (&["learn", "fin_timeout"], OVS, "flow entries of a controller only, or NORMAL, which learns"),
+    (&["fin_timeout"], OVS, "idle and hard timeouts"),
     (&["note"], OVS, "the cookie: cookie=N"),
     (&["pop_queue"], OVS, "no way back: outputs without a queue come before set_queue"),
     (&["multipath", "bundle", "bundle_load"], OVS, "groups: type=select or type=ff"),

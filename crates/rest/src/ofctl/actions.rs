@@ -15,8 +15,10 @@ use base64::engine::general_purpose::STANDARD;
 use openflow::action::{ACTIONS, ArgumentKey, ArgumentType, ReadArguments, WriteArguments};
 use openflow::field::{ALL_FIELDS, FieldRow};
 use openflow::instruction::{ActionsRun, INSTRUCTIONS};
-use openflow::text::unpresent_vid;
-use openflow::{Action, ActionKind, Field, Instruction, InstructionKind, MacAddr, PortNo, Version};
+use openflow::text::{format_actions, parse_actions, unpresent_vid};
+use openflow::{
+    Action, ActionKind, Field, Instruction, InstructionKind, Learn, MacAddr, PortNo, Version,
+};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -79,9 +81,11 @@ fn form(ty: ArgumentType, key: &str) -> Of {
         ArgumentType::U32 => number(32),
         ArgumentType::U64 => number(64),
         ArgumentType::Port => Of::Named(32, &words::PORTS),
-        ArgumentType::Mac | ArgumentType::Ipv4 | ArgumentType::Field | ArgumentType::Bytes => {
-            Of::Text
-        }
+        ArgumentType::Mac
+        | ArgumentType::Ipv4
+        | ArgumentType::Field
+        | ArgumentType::Bytes
+        | ArgumentType::Learn => Of::Text,
         ArgumentType::Value => Of::Scalar,
         ArgumentType::Actions => Of::Typed(|| &BUCKET_ACTIONS),
     }
@@ -288,6 +292,16 @@ impl ReadArguments for Reading<'_> {
         data(self.fields)
     }
 
+    /// The text of `ovs-ofctl`.
+    fn learn(&mut self) -> Result<Learn, Problem> {
+        let (key, inner) = self.text()?;
+        let read = parse_actions(&format!("learn({inner})"));
+        match read.map_err(|error| self.fields.problem(key, error.what))?.first() {
+            Some(Action::Learn(learn)) => Ok((**learn).clone()),
+            Some(_) | None => Err(self.fields.problem(key, "one learn action was expected")),
+        }
+    }
+
     fn actions(&mut self) -> Result<Vec<Action>, Problem> {
         applied(self.fields, self.version)
     }
@@ -435,6 +449,13 @@ impl WriteArguments for Printing {
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
         self.is_object = true;
         self.push(STANDARD.encode(bytes))
+    }
+
+    fn learn(&mut self, learn: &Learn) -> Result<(), Infallible> {
+        self.is_object = true;
+        let text = format_actions(&[Action::Learn(Box::new(learn.clone()))]);
+        let inner = text.strip_prefix("learn(").and_then(|text| text.strip_suffix(')'));
+        self.push(inner.unwrap_or(&text))
     }
 
     fn actions(&mut self, actions: &[Action]) -> Result<(), Infallible> {

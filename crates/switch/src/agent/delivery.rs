@@ -38,6 +38,7 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
                     }
                 }
                 WorkerEvent::BarrierReached(barrier) => agent.reached(barrier),
+                WorkerEvent::Taught(taught) => agent.bridge.learn(&taught),
                 WorkerEvent::PortChanged(number, serial, info) => {
                     agent.note_change();
                     if let Some(status) = agent.bridge.port_changed(number, serial, *info) {

@@ -3,7 +3,7 @@
 //! Packet-ins are bounded, since packets arrive at any rate: excess is dropped and counted by the
 //! worker, which never waits. Each class has its own rate and its own share of the queue, so that a
 //! flood of misses does not displace what actions send up. Events (errors, reached barriers, port
-//! status) are bounded by the requests and ports that cause them, and are never dropped.
+//! status, taught entries) are bounded where they are caused, and are never dropped.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

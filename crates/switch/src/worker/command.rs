@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datapath::fast::Op;
+use datapath::fast::{Op, Taught};
 use netdev::{Port, PortInfo};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo};
@@ -96,6 +96,8 @@ pub(crate) enum WorkerEvent {
     PacketOutRefused(RequestContext, Error),
     /// This worker has reached the barrier.
     BarrierReached(BarrierId),
+    /// Packets have taught these entries.
+    Taught(Vec<Taught>),
     /// A port's device has changed: its state now.
     PortChanged(PortNo, PortSerial, Box<PortInfo>),
 }

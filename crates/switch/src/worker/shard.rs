@@ -468,9 +468,7 @@ impl Shard {
                 if let Err(error) = forwarder.packet_out(&packet_out, time, &mut sink) {
                     self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
                 }
-                if forwarder.has_seen_moves() {
-                    self.egress.ring_others();
-                }
+                report_learnt(forwarder, &mut self.egress, &mut self.pending);
             }
             (ShardCommand::FlushCounters(barrier), _) => self.flush_asked.push(barrier),
             (ShardCommand::Barrier(barrier), _) => {
@@ -563,9 +561,7 @@ impl Shard {
                 let mut sink = TxSink { egress, ports, pool, pending: &mut self.pending };
                 forwarder.note_waiting(in_port, count == asked, time);
                 forwarder.process_batch(frames, in_port, time, &mut sink);
-                if forwarder.has_seen_moves() {
-                    self.egress.ring_others();
-                }
+                report_learnt(forwarder, &mut self.egress, &mut self.pending);
             }
             Forwarding::Wire(wire) => {
                 if let Some((number, mac)) = self.ports.pair(index) {
@@ -621,5 +617,22 @@ impl Shard {
             self.counters.add(Counter::PacketInQueueFull, dropped);
             self.pending.packets.clear();
         }
+    }
+}
+
+/// Tells other shards that a station has moved, and the agent of the entries that packets have
+/// taught.
+fn report_learnt(
+    forwarder: &mut Forwarder<ShardTier>,
+    egress: &mut Egress,
+    pending: &mut PendingUpcalls,
+) {
+    if forwarder.has_seen_moves() {
+        egress.ring_others();
+    }
+    let mut taught = Vec::new();
+    forwarder.take_taught(&mut taught);
+    if !taught.is_empty() {
+        pending.events.push(WorkerEvent::Taught(taught));
     }
 }

@@ -33,6 +33,7 @@ mod kernel_tier_patch;
 mod kernel_tier_peer;
 mod kernel_tier_same;
 mod kernel_tier_sockets;
+mod learn;
 mod live_settings;
 mod metrics;
 mod named_tables;

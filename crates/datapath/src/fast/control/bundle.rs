@@ -177,6 +177,7 @@ impl Control {
 
     /// An entry is about to change or to go.
     pub(super) fn note_before(&mut self, number: u32) {
+        self.forget_learnt(number);
         if let Some(savepoint) = &mut self.savepoint {
             let before = Box::new(self.store.before(number));
             savepoint.changes.push(Undo::Was(before));

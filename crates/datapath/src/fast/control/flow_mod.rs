@@ -12,7 +12,7 @@ use super::{CommandCounts, Control};
 use crate::counter::{Counter, DropReason};
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::ids::EntryId;
-use crate::fast::op::{Change, Insert};
+use crate::fast::op::{Change, Insert, Used};
 use crate::fast::shared::MAX_ENTRIES;
 use crate::memory::{MemoryNeed, instructions_size};
 use crate::pipeline::table_of_new_entry;
@@ -31,6 +31,7 @@ impl Control {
         version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
+        self.latest = now;
         let done = self.run_flow_mod(flow_mod, version, now);
         if done.is_err() {
             self.counters.add(Counter::FlowModErrors, 1);
@@ -99,7 +100,7 @@ impl Control {
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if !version.has_reset_counts() || resets {
                 let head = self.head(flow_mod, version, now, seq);
-                self.exchange(old, head, flow_mod, now);
+                self.exchange(old, head, flow_mod, Used { last: now, taught: Nanos(0) });
             } else {
                 let head = self.head(flow_mod, version, now, seq);
                 self.rewrite(old, head, flow_mod);
@@ -143,7 +144,7 @@ impl Control {
         if !entry.life().is_limited() {
             return None;
         }
-        let expiry = entry.expiry(self.shared.last_used(EntryId(number)));
+        let expiry = entry.expiry(self.shared.used(EntryId(number)));
         expiry.filter(|(at, _)| *at <= now).map(|(_, reason)| reason)
     }
 
@@ -236,7 +237,7 @@ impl Control {
         let all = everything.entries(&self.store, table.0..table.0.saturating_add(1));
         let end = |number: u32| {
             let entry = self.store.slab.get(number);
-            let (at, _) = entry.expiry(self.shared.last_used(EntryId(number)))?;
+            let (at, _) = entry.expiry(self.shared.used(EntryId(number)))?;
             Some((at, entry.seq, number))
         };
         let mut ends: Vec<_> = all.into_iter().filter_map(end).collect();
@@ -249,13 +250,16 @@ impl Control {
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.
-    fn exchange(&mut self, old: u32, head: EntryHead, flow_mod: &FlowMod, last_used: Nanos) {
+    fn exchange(&mut self, old: u32, head: EntryHead, flow_mod: &FlowMod, used: Used) {
         self.note_before(old);
         let gone = self.store.remove(old);
         let instructions = &flow_mod.instructions;
-        let id = self.store.insert(gone.table, &gone.compiled, head, instructions, last_used);
+        let id = self.store.insert(gone.table, &gone.compiled, head, instructions, used.last);
         self.note_new(id);
-        self.shared.clear_entry(id, last_used);
+        self.shared.clear_entry(id, used.last);
+        if used.taught > Nanos(0) {
+            self.shared.renew(id, used.taught);
+        }
         self.sweeps.note_moved(id.0);
         let new = self.insert_op(id, gone.compiled);
         self.emit_op(Change::Exchange { old: gone.id, new });
@@ -292,7 +296,7 @@ impl Control {
         }
     }
 
-    fn emit_replaced(&mut self, number: u32) {
+    pub(super) fn emit_replaced(&mut self, number: u32) {
         let entry = self.store.slab.get(number);
         let tuple = self.store.tuple(entry);
         let replace = Change::Replace {
@@ -361,8 +365,8 @@ impl Control {
                 seq: entry.seq,
             };
             self.store.setups.share(setup);
-            let last_used = self.shared.last_used(EntryId(number));
-            self.exchange(number, head, flow_mod, last_used);
+            let used = self.shared.used(EntryId(number));
+            self.exchange(number, head, flow_mod, used);
             return;
         }
         let recooked = entry.cookie != cookie;
@@ -444,6 +448,6 @@ impl Control {
 
     fn first_expiry(&mut self) -> Option<(u32, Nanos, FlowRemovedReason)> {
         let shared = &self.shared;
-        self.store.first_expiry(|id| shared.last_used(id))
+        self.store.first_expiry(|id| shared.used(id))
     }
 }

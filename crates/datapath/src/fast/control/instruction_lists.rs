@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use openflow::{Action, GroupId, Instruction, MeterId, PortNo};
+use openflow::learn::LearnFlags;
+use openflow::{Action, Cookie, GroupId, Instruction, MeterId, PortNo, TableId};
 
 use super::index::{NONE, NumberIndex};
 use super::slab::Slab;
@@ -25,6 +26,8 @@ struct Record {
     first: u32,
     groups: Box<[GroupId]>,
     meter: Option<MeterId>,
+    /// The table and cookie of each entry that it teaches and that goes with the last such list.
+    taught: Box<[(TableId, Cookie)]>,
 }
 
 impl Record {
@@ -41,6 +44,10 @@ pub(super) struct InstructionLists {
     index: NumberIndex,
     of_group: BTreeMap<GroupId, BTreeSet<u32>>,
     of_meter: BTreeMap<MeterId, BTreeSet<u32>>,
+    of_taught: BTreeMap<(TableId, Cookie), BTreeSet<u32>>,
+    /// Those of them that have come or gone since that was last asked for, and whether they were
+    /// there then.
+    taught_changes: BTreeMap<(TableId, Cookie), bool>,
 }
 
 impl InstructionLists {
@@ -85,6 +92,14 @@ impl InstructionLists {
         if let Some(meter) = meter {
             self.of_meter.entry(meter).or_default().insert(number);
         }
+        let taught: BTreeSet<_> = actions(instructions).filter_map(taught_for_good).collect();
+        for entry in &taught {
+            let users = self.of_taught.entry(*entry).or_default();
+            if users.is_empty() {
+                self.taught_changes.entry(*entry).or_insert(false);
+            }
+            users.insert(number);
+        }
         self.records[number as usize] = Some(Record {
             shared: Arc::new(InstructionList { number, instructions: instructions.into() }),
             hash,
@@ -92,6 +107,7 @@ impl InstructionLists {
             first: NONE,
             groups: groups.into_iter().collect(),
             meter,
+            taught: taught.into_iter().collect(),
         });
         self.index.insert(hash, number);
         number
@@ -159,7 +175,22 @@ impl InstructionLists {
         if let Some(meter) = record.meter {
             forget_user(&mut self.of_meter, meter, number);
         }
+        for entry in record.taught {
+            forget_user(&mut self.of_taught, entry, number);
+            if !self.of_taught.contains_key(&entry) {
+                self.taught_changes.entry(entry).or_insert(true);
+            }
+        }
         self.free.push(number);
+    }
+
+    /// The tables and cookies of which the last list has gone, since this was last asked, that
+    /// teaches such entries and wants them deleted with it.
+    pub(super) fn take_unlearned(&mut self) -> Vec<(TableId, Cookie)> {
+        let changes = std::mem::take(&mut self.taught_changes).into_iter();
+        let gone = |entry: &(TableId, Cookie)| !self.of_taught.contains_key(entry);
+        let unlearned = |(entry, was_there)| (was_there && gone(&entry)).then_some(entry);
+        changes.filter_map(unlearned).collect()
     }
 
     /// Number of entries that use a group themselves.
@@ -248,6 +279,13 @@ impl InstructionLists {
     pub(super) fn uses_group(&self, number: u32, group: GroupId) -> bool {
         self.record(number).groups.contains(&group)
     }
+}
+
+/// The table and cookie of the entries that an action teaches and that go with the last such
+/// action.
+fn taught_for_good(action: &Action) -> Option<(TableId, Cookie)> {
+    let learn = action.learns()?;
+    learn.flags.contains(LearnFlags::DELETE_LEARNED).then_some((learn.table, learn.cookie))
 }
 
 fn forget_user<K: Ord>(users: &mut BTreeMap<K, BTreeSet<u32>>, key: K, number: u32) {

@@ -111,6 +111,7 @@ impl Control {
 
     /// Removes an entry for a reason; one whose timeout has passed goes for that.
     pub(super) fn remove(&mut self, number: u32, reason: FlowRemovedReason, now: Nanos) {
+        self.latest = now;
         let expired = self.expired(number, now);
         self.counters.add(Counter::FlowsExpired, expired.is_some().into());
         let reason = expired.unwrap_or(reason);

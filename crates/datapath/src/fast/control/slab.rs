@@ -10,7 +10,7 @@ use super::index::NONE;
 use super::setup::Setup;
 use crate::action_set::Origin;
 use crate::fast::ids::EntryId;
-use crate::fast::op::Life;
+use crate::fast::op::{Life, Used};
 use crate::precedence::{EntryRank, Precedence};
 use crate::time::Nanos;
 
@@ -88,12 +88,12 @@ impl StoredEntry {
         }
     }
 
-    /// When the entry expires if it was last used then, and why. When both timeouts pass at the
+    /// When the entry expires if it was used then, and why. When both timeouts pass at the
     /// same moment, the hard one is named.
-    pub(super) fn expiry(&self, last_used: Nanos) -> Option<(Nanos, FlowRemovedReason)> {
+    pub(super) fn expiry(&self, used: Used) -> Option<(Nanos, FlowRemovedReason)> {
         let life = self.life();
-        let hard = life.hard_at().map(|at| (at, FlowRemovedReason::HardTimeout));
-        let idle = life.idle_at(last_used).map(|at| (at, FlowRemovedReason::IdleTimeout));
+        let hard = life.hard_at(used.taught).map(|at| (at, FlowRemovedReason::HardTimeout));
+        let idle = life.idle_at(used.last).map(|at| (at, FlowRemovedReason::IdleTimeout));
         hard.into_iter().chain(idle).min_by_key(|(at, _)| *at)
     }
 }

@@ -15,6 +15,7 @@ use super::timers::Timers;
 use super::tuples::{self, Tuple, Tuples};
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::ids::EntryId;
+use crate::fast::op::Used;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
 
@@ -264,7 +265,9 @@ impl Store {
 
     /// Sets an entry's timer for the timeouts that it has now.
     pub(super) fn arm(&mut self, number: u32, last_used: Nanos) {
-        let at = self.slab.get(number).expiry(last_used).map(|(at, _)| at);
+        // Where a packet has taught it, the timer comes too early and is set anew then.
+        let used = Used { last: last_used, taught: Nanos(0) };
+        let at = self.slab.get(number).expiry(used).map(|(at, _)| at);
         self.timers.set(&mut self.slab, number, at);
     }
 
@@ -273,15 +276,14 @@ impl Store {
         self.timers.set(&mut self.slab, number, None);
     }
 
-    /// The entry that expires first, with the moment and why; `last_used` says when a packet last
-    /// matched an entry.
+    /// The entry that expires first, with the moment and why; `used` says when an entry was used.
     pub(super) fn first_expiry(
         &mut self,
-        last_used: impl Fn(EntryId) -> Nanos,
+        used: impl Fn(EntryId) -> Used,
     ) -> Option<(u32, Nanos, FlowRemovedReason)> {
         loop {
             let (armed, number) = self.timers.first()?;
-            let (at, reason) = self.slab.get(number).expiry(last_used(EntryId(number)))?;
+            let (at, reason) = self.slab.get(number).expiry(used(EntryId(number)))?;
             if at <= armed {
                 return Some((number, at, reason));
             }

@@ -229,6 +229,7 @@ impl Control {
         entries_max: usize,
         now: Nanos,
     ) -> Option<Result<CommandCounts, Error>> {
+        self.latest = now;
         if let SweptCommand::FlowMod(swept) = &sweep.command
             && swept.is_modify()
             && let Err(error) = self.check_flow_mod(&swept.flow_mod, swept.version)

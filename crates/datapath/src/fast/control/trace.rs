@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use openflow::message::{PacketIn, PacketInReason};
 use openflow::meter::BandKind;
 use openflow::text::{format_instructions, format_match};
-use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, Meta, PacketBuf};
 
 use super::Control;
@@ -126,7 +126,7 @@ impl Control {
 
     fn is_over(&self, number: u32, now: Nanos) -> bool {
         let life = self.store.slab.get(number).life();
-        life.is_limited() && life.is_over(self.shared.last_used(EntryId(number)), now)
+        life.is_limited() && life.is_over(self.shared.used(EntryId(number)), now)
     }
 
     /// Lower for the entry that wins.
@@ -205,6 +205,10 @@ impl<'a> Target<'a> for Tracer<'a> {
 
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
         WalkFlow::Continue(execute(&mut packet.frame, &mut packet.meta, action))
+    }
+
+    fn teach(&mut self, _packet: &Packet, _learn: &Learn) -> WalkFlow {
+        WalkFlow::Continue(())
     }
 
     fn enter_group(&mut self, _id: GroupId, _group: &Group, _packet: &Packet) -> WalkFlow {

@@ -14,7 +14,7 @@ use openflow::field::Header;
 use openflow::group::GroupType;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
-use openflow::{Action, BitRange, Field, GroupId, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, BitRange, Field, GroupId, Learn, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, Network, PacketBuf, Shape, set_meta};
 
 use super::path::PathStep;
@@ -266,12 +266,13 @@ impl Recording {
         table: TableId,
         found: Option<(EntryId, &ReplicaEntry)>,
         len: usize,
+        replica: &Replica,
     ) -> bool {
         let length = |len: usize| i32::try_from(len).unwrap_or(i32::MAX);
         let len_delta = length(len).saturating_sub(length(self.in_len));
         self.steps.push(PathStep { table, entry: found.map(|(id, _)| id), len_delta });
         let fits = self.steps.len() <= MAX_STEPS;
-        let Some((_, entry)) = found else {
+        let Some((id, entry)) = found else {
             self.program_key.missed(table);
             return fits;
         };
@@ -281,7 +282,7 @@ impl Recording {
         self.program_key.push(entry.summary.id);
         let is_timed = entry.life.idle_timeout_s != 0;
         self.is_timed |= is_timed;
-        self.until = self.until.min(entry.ends_at(self.now));
+        self.until = self.until.min(replica.ends_at(id, entry.life, self.now));
         // A meter may drop the packet before it reaches this entry. A cached decision would already
         // have marked the entry as used, which cannot be undone.
         fits && !(self.is_metered && is_timed)
@@ -447,7 +448,8 @@ impl<'a> Target<'a> for Compiler<'a> {
                 let found = self.replica.lookup(table, recording.key(packet), now);
                 self.is_unsupported |= found.as_ref().is_some_and(|found| !found.is_lasting);
                 let found = found.map(|found| (found.id, found.entry));
-                self.is_unsupported |= !recording.note(table, found, packet.frame.len());
+                self.is_unsupported |=
+                    !recording.note(table, found, packet.frame.len(), self.replica);
                 found.map(|(_, entry)| entry)
             }
         }?;
@@ -506,8 +508,19 @@ impl<'a> Target<'a> for Compiler<'a> {
             Executed::Group(_)
             | Executed::SetQueue(_)
             | Executed::Resubmit(..)
+            | Executed::Learn
             | Executed::Exit => executed,
         })
+    }
+
+    fn teach(&mut self, packet: &Packet, learn: &Learn) -> WalkFlow {
+        learn.reads().try_for_each(|field| self.depend_on(field))?;
+        let replica = self.replica;
+        self.push(|| {
+            let key = packet.key();
+            MicroOp::Learn(replica.learning(learn.flow_mod(|field| key.get(field))))
+        });
+        WalkFlow::Continue(())
     }
 
     fn enter_group(&mut self, id: GroupId, group: &Group, _packet: &Packet) -> WalkFlow {
@@ -645,6 +658,7 @@ impl<'a> Target<'a> for Compiler<'a> {
             | MicroOp::Group(_)
             | MicroOp::Bucket(..)
             | MicroOp::Meter(..)
+            | MicroOp::Learn(_)
             | MicroOp::Normal(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => true,

@@ -194,7 +194,7 @@ impl Core {
         let mut each = |id: EntryId| {
             if let Some(entry) = self.replica.entry(id) {
                 self.replica.touch(id, entry.life, now);
-                until = until.min(entry.ends_at(now));
+                until = until.min(self.replica.ends_at(id, entry.life, now));
             }
         };
         match self.paths.steps(path) {

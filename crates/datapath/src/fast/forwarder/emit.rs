@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use openflow::message::{PacketIn, PacketInReason};
 use openflow::meter::BandKind;
-use openflow::{Action, GroupId, Match, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, GroupId, Learn, Match, MeterId, PortNo, QueueId, TableId};
 use packet::PacketBuf;
 
 use super::Sink;
@@ -173,6 +173,12 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
             self.replica.count(Counter::ActionsWithoutEffect, 1);
         }
         WalkFlow::Continue(executed)
+    }
+
+    fn teach(&mut self, packet: &Packet, learn: &Learn) -> WalkFlow {
+        let learning = self.replica.learning(learn.flow_mod(|field| packet.key().get(field)));
+        self.replica.teach(&learning, self.now);
+        WalkFlow::Continue(())
     }
 
     fn enter_group(&mut self, id: GroupId, _group: &Group, packet: &Packet) -> WalkFlow {

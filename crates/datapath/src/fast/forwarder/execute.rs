@@ -272,6 +272,7 @@ fn run_micro_ops(
             | MicroOp::Drop(_)
             | MicroOp::RefusedTx(..)
             | MicroOp::Normal(..)
+            | MicroOp::Learn(_)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => {
                 debug_assert!(false, "{micro_op:?} is not for a program with one end")
@@ -444,6 +445,7 @@ fn run_general(
             MicroOp::Normal(queue, mirrored) => {
                 normal(&mut emit, &mut packet, in_port, (*queue, *mirrored));
             }
+            MicroOp::Learn(learning) => replica.teach(learning, now),
             MicroOp::BeginCopy => {
                 let copy = emit.copy(&packet);
                 outer.push(std::mem::replace(&mut packet, copy));

@@ -110,6 +110,7 @@ impl Code {
             | MicroOp::Output(..)
             | MicroOp::Drop(_)
             | MicroOp::RefusedTx(..)
+            | MicroOp::Learn(_)
             | MicroOp::Normal(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => true,

@@ -16,6 +16,7 @@ use super::replica::{Found, InstructionSummary, PackedSummary, Replica, ReplicaE
 use crate::fast::classifier::BURST;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{Executed, execute, refusal, reveals_hidden};
+use crate::fast::op::Life;
 use crate::time::Nanos;
 
 impl Core {
@@ -290,9 +291,9 @@ impl<'a> Pass<'a> {
         let (replica, id) = (self.replica, matched.last(index));
         let found = replica.alive(table, &self.keys[index], EntryId(*id), self.now);
         *id = found.as_ref().map_or(NONE, |found| found.id.0);
-        let Found { entry, is_lasting, .. } = found?;
+        let Found { id, entry, is_lasting } = found?;
         let packet = &mut self.missed[index];
-        packet.note_lifetime(entry, self.now);
+        packet.note_lifetime(entry.life, replica.ends_at(id, entry.life, self.now));
         packet.is_uncacheable |= !is_lasting;
         Some((&entry.summary, entry.origin.is_miss))
     }
@@ -346,13 +347,13 @@ impl MissedPacket {
     }
 
     /// Notes for how long an entry lives.
-    fn note_lifetime(&mut self, entry: &ReplicaEntry, now: Nanos) {
-        if entry.life.is_limited() {
-            self.is_timed |= entry.life.idle_timeout_s != 0;
-            self.until = self.until.min(entry.ends_at(now));
+    fn note_lifetime(&mut self, life: Life, ends_at: u64) {
+        if life.is_limited() {
+            self.is_timed |= life.idle_timeout_s != 0;
+            self.until = self.until.min(ends_at);
             // A meter may drop the packet before it reaches this entry. A cached decision would
             // already have marked the entry as used, which cannot be undone.
-            self.is_uncacheable |= self.is_metered && entry.life.idle_timeout_s != 0;
+            self.is_uncacheable |= self.is_metered && life.idle_timeout_s != 0;
         }
     }
 

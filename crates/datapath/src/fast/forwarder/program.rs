@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use openflow::message::PacketInReason;
 use openflow::{Action, GroupId, Match, MeterId, PortNo, QueueId};
@@ -17,6 +18,7 @@ use super::header_rewrite::HeaderRewrite;
 use super::path::PathId;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
+use crate::fast::learning::Learning;
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
 
@@ -50,6 +52,8 @@ pub(super) enum MicroOp {
     RefusedTx(PortNo, DropReason),
     /// Goes where the learning switch says; these mirrors have had it by then.
     Normal(Option<QueueId>, u32),
+    /// Teaches an entry.
+    Learn(Arc<Learning>),
     /// Is cut off behind this number of bytes.
     Truncate(usize),
     /// The micro-ops from here on are for a copy.
@@ -76,6 +80,7 @@ impl MicroOp {
             | Self::Drop(_)
             | Self::RefusedTx(..)
             | Self::Normal(..)
+            | Self::Learn(_)
             | Self::BeginCopy
             | Self::EndCopy => false,
         }
@@ -99,6 +104,7 @@ impl MicroOp {
             | Self::Drop(_)
             | Self::RefusedTx(..)
             | Self::Normal(..)
+            | Self::Learn(_)
             | Self::BeginCopy
             | Self::EndCopy => 0,
         }

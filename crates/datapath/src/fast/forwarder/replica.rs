@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use openflow::field::FIELDS;
+use openflow::flow::FlowMod;
 use openflow::instruction::ActionsRun;
 use openflow::{
-    Action, Field, GroupId, Instruction, InstructionKind, MeterId, PortNo, QueueId, TableId,
+    Action, Field, GroupId, Instruction, InstructionKind, Learn, MeterId, PortNo, QueueId, TableId,
 };
 use packet::{FlowKey, Registers};
 
@@ -19,7 +20,8 @@ use super::super::classifier::{Classifier, Template, UnwildcardedBits};
 use super::super::compiled_match::CompiledMatch;
 use super::super::conjunction::{self, Part};
 use super::super::ids::EntryId;
-use super::super::op::{Change, Insert, InstructionList, Life};
+use super::super::learning::{Learning, Taught};
+use super::super::op::{Change, Insert, InstructionList, Life, Used};
 use super::super::shared::{
     ForwarderCounters, GroupCounters, PortCell, PortCounters, QueueCounters, Shared,
 };
@@ -53,15 +55,6 @@ pub(super) struct ReplicaEntry {
     pub(super) version_index: VersionIndex,
     /// The packets that do not count it.
     pub(super) mark: Mark,
-}
-
-impl ReplicaEntry {
-    /// When the entry is over if nothing uses it after now; all ones for never.
-    pub(super) fn ends_at(&self, now: Nanos) -> u64 {
-        let hard = self.life.hard_at().map_or(u64::MAX, |at| at.0);
-        let idle = self.life.idle_at(now).map_or(u64::MAX, |at| at.0);
-        hard.min(idle)
-    }
 }
 
 /// All that a lookup has to know of most entries: it decides where the packet goes on.
@@ -236,7 +229,14 @@ pub(super) struct Replica {
     pub(super) has_changed: bool,
     /// The bundle under way.
     pub(super) bundle: Option<BundleProgress>,
+    /// The entries that packets teach. Packets choose the keys: so the hasher is the standard's.
+    learnings: RefCell<HashMap<FlowMod, Arc<Learning>>>,
+    /// Those among them that control has to look at.
+    taught: RefCell<Vec<Taught>>,
 }
+
+/// Entries that packets of one forwarder teach and that it keeps in mind; more begin anew.
+const LEARNINGS_MAX: usize = 1 << 16;
 
 impl Replica {
     pub(super) fn new(
@@ -271,6 +271,8 @@ impl Replica {
             is_mask_stale: false,
             has_changed: false,
             bundle: None,
+            learnings: RefCell::default(),
+            taught: RefCell::default(),
         }
     }
 
@@ -490,9 +492,13 @@ impl Replica {
     }
 
     fn note_reads<'a>(&mut self, actions: impl Iterator<Item = &'a Action>) {
-        for field in actions.flat_map(Action::reads) {
-            if !field.row().place.is_beside_packet() && !self.has_in_keys(*field) {
-                self.read_fields |= 1 << *field as u32;
+        let reads = |action: &'a Action| {
+            let learnt = action.learns().into_iter().flat_map(Learn::reads);
+            action.reads().iter().copied().chain(learnt)
+        };
+        for field in actions.flat_map(reads) {
+            if !field.row().place.is_beside_packet() && !self.has_in_keys(field) {
+                self.read_fields |= 1 << field as u32;
                 self.is_mask_stale = true;
             }
         }
@@ -583,10 +589,55 @@ impl Replica {
         })
     }
 
+    /// When an entry is over if nothing uses or teaches it after now; all ones for never.
+    pub(super) fn ends_at(&self, id: EntryId, life: Life, now: Nanos) -> u64 {
+        let hard = life.hard_at(self.shared.used(id).taught).map_or(u64::MAX, |at| at.0);
+        let idle = life.idle_at(now).map_or(u64::MAX, |at| at.0);
+        hard.min(idle)
+    }
+
     /// Whether an entry's time is over.
     #[inline]
     pub(super) fn is_over(&self, id: EntryId, life: Life, now: Nanos) -> bool {
-        life.is_limited() && life.is_over(self.shared.last_used(id), now)
+        life.is_limited() && life.is_over(self.shared.used(id), now)
+    }
+
+    /// The learning of an entry that a packet teaches: one for all packets that teach the same.
+    pub(super) fn learning(&self, flow_mod: FlowMod) -> Arc<Learning> {
+        let mut learnings = self.learnings.borrow_mut();
+        if let Some(known) = learnings.get(&flow_mod) {
+            return Arc::clone(known);
+        }
+        if learnings.len() >= LEARNINGS_MAX {
+            learnings.clear();
+        }
+        let made = Arc::new(Learning::new(flow_mod.clone()));
+        learnings.insert(flow_mod, Arc::clone(&made));
+        made
+    }
+
+    /// A packet teaches an entry: one that is there is renewed, and any other is for control.
+    pub(super) fn teach(&self, learning: &Arc<Learning>, now: Nanos) {
+        if let Some(id) = learning.known() {
+            if self.entry(id).is_none_or(|entry| !self.is_over(id, entry.life, now)) {
+                return self.shared.renew(id, now);
+            }
+            // Its time is over, though it has not been taken away: another one takes its place.
+            learning.set_unknown();
+        }
+        if !learning.begin() {
+            return;
+        }
+        if !self.shared.learning_waits() {
+            learning.set_unknown();
+            return self.count(Counter::LearnsRefused, 1);
+        }
+        self.taught.borrow_mut().push(Taught { learning: Arc::clone(learning), at: now });
+    }
+
+    /// Moves what packets have taught to the end of a list, for control.
+    pub(super) fn take_taught(&mut self, into: &mut Vec<Taught>) {
+        into.append(self.taught.get_mut());
     }
 
     /// The entry that a packet matches in a table.
@@ -646,9 +697,9 @@ impl Replica {
         self.meters.get(&id)
     }
 
-    /// When a packet last matched an entry; zero if none did.
-    pub(super) fn last_used(&self, id: EntryId) -> Nanos {
-        self.shared.last_used(id)
+    /// When an entry was used, as far as its end hangs on that.
+    pub(super) fn used(&self, id: EntryId) -> Used {
+        self.shared.used(id)
     }
 
     /// Counts a lookup in a table without a match.

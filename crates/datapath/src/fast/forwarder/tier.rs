@@ -709,10 +709,12 @@ fn lease_of(path: PathId, replica: &Replica, paths: &Paths) -> Lease {
             return;
         }
         let half_s = u64::from(life.idle_timeout_s) * 500_000_000;
-        let idle = life.idle_at(replica.last_used(id));
+        let used = replica.used(id);
+        let idle = life.idle_at(used.last);
         let idle = idle.map(|at| Nanos(at.0.saturating_sub(half_s)));
         lease.goes_on |= idle.is_some();
-        lease.until = idle.into_iter().chain(life.hard_at()).fold(lease.until, Nanos::min);
+        lease.until =
+            idle.into_iter().chain(life.hard_at(used.taught)).fold(lease.until, Nanos::min);
     });
     lease
 }

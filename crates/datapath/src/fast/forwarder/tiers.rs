@@ -16,6 +16,7 @@ use super::cache::Cache;
 use super::{Caches, Core, Flush, ForwarderFigures, KeptCounts, KernelTable, NoKernel, Sink};
 use crate::config::DatapathConfig;
 use crate::fast::classifier::Template;
+use crate::fast::learning::Taught;
 use crate::fast::op::Op;
 use crate::fast::shared::Shared;
 use crate::fast::sys;
@@ -104,6 +105,12 @@ impl<K: KernelTable> Forwarder<K> {
         sink: &mut impl Sink,
     ) -> Result<(), Error> {
         self.core.packet_out(packet_out, now, sink)
+    }
+
+    /// Moves the entries that packets have taught since to the end of a list: each is to be given
+    /// to [`crate::fast::Control::learn`], in this order.
+    pub fn take_taught(&mut self, into: &mut Vec<Taught>) {
+        self.core.replica.take_taught(into);
     }
 
     /// Maintains the entries in the kernel: ends those about stations that have moved, credits what

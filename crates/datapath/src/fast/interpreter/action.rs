@@ -26,6 +26,8 @@ pub(in crate::fast) enum Executed {
     SetQueue(QueueId),
     /// A table is searched as if the packet had come by this port; `ALL` for the present table.
     Resubmit(PortNo, TableId),
+    /// The packet teaches the entry that the action describes.
+    Learn,
     /// All lists end.
     Exit,
 }
@@ -54,6 +56,7 @@ pub(in crate::fast) fn execute(
         Action::ResubmitTable { port, table } => {
             return Executed::Resubmit(port.port(), *table);
         }
+        Action::Learn(_) => return Executed::Learn,
         Action::Exit => return Executed::Exit,
         Action::Group(id) => return Executed::Group(*id),
         Action::SetQueue(queue) => return Executed::SetQueue(*queue),

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use openflow::flow::FlowModFlags;
 
 use super::cells::Cell;
+use super::sync::{AtomicU64, Ordering};
 use crate::fast::ids::EntryId;
 use crate::fast::sys::prefetch;
 use crate::time::Nanos;
@@ -74,6 +75,36 @@ struct EntryCell {
 pub(crate) struct Entries {
     chunks: Chunks<EntryCell>,
     last_used: Chunks<Cell>,
+}
+
+/// When packets last taught entries: of those that some have, whichever forwarder they came to.
+#[derive(Debug)]
+pub(crate) struct TaughtTimes(Chunks<AtomicU64>);
+
+impl TaughtTimes {
+    pub(crate) fn new() -> Self {
+        Self(Chunks::new())
+    }
+
+    /// When a packet last taught the entry; zero if none did.
+    #[inline]
+    pub(super) fn get(&self, id: EntryId) -> Nanos {
+        Nanos(self.0.get(id.index()).map_or(0, |time| time.load(Ordering::Relaxed)))
+    }
+
+    /// Notes that a packet has taught the entry.
+    pub(super) fn raise(&self, id: EntryId, now: Nanos) {
+        if let Some(time) = self.0.make(id.index()) {
+            time.fetch_max(now.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins at zero. For control, while no forwarder knows the entry.
+    pub(super) fn clear(&self, id: EntryId) {
+        if let Some(time) = self.0.get(id.index()) {
+            time.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Chunks of [`CHUNK`] items on shelves of [`SHELF`] chunks, each made when it is needed: a

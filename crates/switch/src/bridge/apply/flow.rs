@@ -1,6 +1,6 @@
 //! Flow-mod (clause 6.4).
 
-use datapath::fast::{CommandProgress, Sweep};
+use datapath::fast::{CommandProgress, Sweep, Taught};
 use openflow::flow::FlowMod;
 use openflow::{Error, Version};
 
@@ -31,6 +31,13 @@ pub(super) fn applied(progress: CommandProgress) -> Applied {
 }
 
 impl Bridge {
+    /// Adds and changes the entries that packets have taught.
+    pub(crate) fn learn(&self, taught: &[Taught]) {
+        self.with_control(|control| taught.iter().for_each(|taught| control.learn(taught)));
+        // Entries with a timeout may have come.
+        self.expiry.notify_one();
+    }
+
     /// Does a piece of a command that affects many; its result when it is done.
     pub(crate) fn sweep(&self, sweep: &mut Sweep) -> Option<Result<(), Error>> {
         let now = self.clock.now();

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use openflow::field::Format;
 use openflow::flow::{FlowMod, FlowModFlags, FlowRemoved, FlowStats};
+use openflow::learn::{LearnSource, LearnSpec, LearnTarget};
 use openflow::{Action, Field, Instruction, MacAddr, Match, Version};
 use serde_json::{Value, json};
 
@@ -131,6 +132,7 @@ fn action(version: Version, action: &Action) -> Value {
         | Action::Resubmit(_)
         | Action::ResubmitTable { .. }
         | Action::Exit
+        | Action::Learn(_)
         | Action::Conjunction { .. } => of_nicira(action),
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
@@ -191,11 +193,40 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
             let members = json!({ "clause": dimension, "n_clauses": n_dimensions, "id": id });
             ("NXActionConjunction", 34, members)
         }
+        Action::Learn(learn) => {
+            let members = json!({
+                "table_id": learn.table.0,
+                "specs": list(&learn.specs, learn_spec),
+                "idle_timeout": learn.idle_timeout_s,
+                "hard_timeout": learn.hard_timeout_s,
+                "priority": learn.priority,
+                "cookie": learn.cookie.0,
+                "flags": learn.flags.bits(),
+                "fin_idle_timeout": 0,
+                "fin_hard_timeout": 0,
+            });
+            ("NXActionLearn", 16, members)
+        }
         other => panic!("{other:?} is none of Nicira's"),
     };
     members["subtype"] = subtype.into();
     members["experimenter"] = 0x2320.into();
     (class, members)
+}
+
+/// A part of a learnt entry. Its fields have os-ken's names of Nicira's match.
+fn learn_spec(spec: &LearnSpec) -> Value {
+    let part = |field: &openflow::Field, offset: &u16| json!([field.row().name, offset]);
+    let src = match &spec.source {
+        LearnSource::Field(field, offset) => part(field, offset),
+        LearnSource::Immediate(value) => json!(*value as u64),
+    };
+    let (name, dst) = match &spec.target {
+        LearnTarget::Match(field, offset) => ("NXFlowSpecMatch", part(field, offset)),
+        LearnTarget::Load(field, offset) => ("NXFlowSpecLoad", part(field, offset)),
+        LearnTarget::Output => ("NXFlowSpecOutput", json!("")),
+    };
+    class(name, json!({ "src": src, "dst": dst, "n_bits": spec.n_bits }))
 }
 
 fn instruction(instruction: &Instruction) -> Value {

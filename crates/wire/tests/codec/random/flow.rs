@@ -9,9 +9,10 @@ use openflow::flow::{
     FlowStatsRequest,
 };
 use openflow::instruction::INSTRUCTIONS;
+use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
 use openflow::{
-    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Match, PortNo, TableId,
-    Version,
+    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Learn, Match, PortNo,
+    TableId, Version,
 };
 
 use super::entropy::Entropy;
@@ -137,8 +138,41 @@ impl ReadArguments for Drawn<'_, '_> {
         Ok(self.e.data(8))
     }
 
+    fn learn(&mut self) -> Result<Learn, Infallible> {
+        Ok(learn(self.e))
+    }
+
     fn actions(&mut self) -> Result<Vec<Action>, Infallible> {
         Ok(actions(self.e, self.version))
+    }
+}
+
+fn learn(e: &mut Entropy<'_>) -> Learn {
+    let fields: Vec<Field> = FIELDS.iter().map(|row| row.field).collect();
+    let specs = e.list(|e| {
+        let (read, used) = (e.pick(&fields), e.pick(&fields));
+        let bits = read.row().bits.min(used.row().bits);
+        let n_bits = 1 + e.u16() % bits;
+        let (from, to) =
+            (e.u16() % (read.row().bits - n_bits + 1), e.u16() % (used.row().bits - n_bits + 1));
+        let value = LearnSource::Immediate(e.u128() & (u128::MAX >> (128 - n_bits)));
+        let field = LearnSource::Field(read, from);
+        let target = e.pick(&[
+            LearnTarget::Match(used, to),
+            LearnTarget::Load(used, to),
+            LearnTarget::Output,
+        ]);
+        let source = if target == LearnTarget::Output { field } else { e.pick(&[field, value]) };
+        LearnSpec { n_bits, source, target }
+    });
+    Learn {
+        idle_timeout_s: e.u16(),
+        hard_timeout_s: e.u16(),
+        priority: e.u16(),
+        cookie: Cookie(e.u64()),
+        flags: LearnFlags::from_bits_retain(e.u16() & 3),
+        table: TableId(e.u8() & 0x7f),
+        specs,
     }
 }
 

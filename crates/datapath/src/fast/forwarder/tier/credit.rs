@@ -49,6 +49,7 @@ pub(super) fn credits_of(
             | MicroOp::TagToMpls(..)
             | MicroOp::Truncate(_)
             | MicroOp::Meter(..)
+            | MicroOp::Learn(_)
             | MicroOp::Output(_, Some(_))
             | MicroOp::ToController(_)
             | MicroOp::RefusedTx(..)
