@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use openflow::field::VID_PRESENT;
+use openflow::field::{Format, VID_PRESENT};
 use openflow::{Field, MacAddr, Match};
 use packet::PacketBuf;
 use packet::build::{Arp, FrameBuilder, Ipv4, Ipv6, Tcp};
@@ -31,8 +31,19 @@ pub(super) fn frame_of(matching: &Match) -> Result<Vec<u8>, String> {
         if row.place.is_beside_packet() {
             return Err(format!("{} is no field of a packet", row.text));
         }
-        // The types decided which layers there are.
-        let is_laid = matches!(held.field, Field::EthType | Field::VlanVid | Field::IpProto);
+        // The types decided which layers there are, and flags are TCP's; the packet is whole.
+        let is_laid = match held.field.row().format {
+            Format::TcpFlags => held.value <= u8::MAX.into(),
+            Format::Fragment => held.value == 0,
+            Format::Dec
+            | Format::Hex
+            | Format::Port
+            | Format::Mac
+            | Format::Ipv4
+            | Format::Ipv6 => {
+                matches!(held.field, Field::EthType | Field::VlanVid | Field::IpProto)
+            }
+        };
         if !is_laid && !set_field(&mut frame, held.field, held.value) {
             return Err(format!("no frame is made for {}; give it in hex", row.text));
         }
@@ -77,7 +88,11 @@ fn layers(matching: &Match) -> FrameBuilder {
 
 fn transport(frame: FrameBuilder, proto: Option<u8>, matching: &Match) -> FrameBuilder {
     match proto {
-        Some(6) => frame.tcp(Tcp::new(TRANSPORT_SRC, TRANSPORT_DST)),
+        Some(6) => {
+            let mut header = Tcp::new(TRANSPORT_SRC, TRANSPORT_DST);
+            header.flags = value(matching, Field::TcpFlags).map_or(header.flags, |it| it as u8);
+            frame.tcp(header)
+        }
         Some(17) => frame.udp(TRANSPORT_SRC, TRANSPORT_DST),
         Some(132) => frame.sctp(TRANSPORT_SRC, TRANSPORT_DST, 0),
         Some(1) => frame.icmpv4(8, 0, 0),
@@ -110,6 +125,10 @@ mod tests {
             "icmp6,icmpv6_type=135,nd_target=fe80::2,nd_sll=02:00:00:00:00:09",
             "sctp,sctp_dst=7",
             "ip,nw_proto=89",
+            "ip,nw_ttl=7,ip_frag=no",
+            "udp6,ip_frag=not_later,udp_src=0x400/0xfc00",
+            "tcp,tcp_flags=+syn-ack",
+            "tcp6,tcp_flags=syn|ack",
             "mpls,mpls_label=77",
             "dl_type=0x88cc",
         ] {

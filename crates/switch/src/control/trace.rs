@@ -90,11 +90,8 @@ pub(crate) fn assumed(
     Ok((named(packet)?, bytes))
 }
 
-/// The fields of a packet; a whole packet is no fragment.
 fn fields_of(names: &PortNames, text: &str) -> Result<Match, String> {
-    let words = text.split(',').filter(|word| word.trim() != "nw_frag=no").collect::<Vec<_>>();
-    let matching = names.parse_match(&words.join(","));
-    matching.map_err(|error| format!("frame: {error}"))
+    names.parse_match(text).map_err(|error| format!("frame: {error}"))
 }
 
 /// A line for each verdict, with the frame as `show` has it.
