@@ -25,9 +25,6 @@ use wire::{EncodeError, Forms, HEADER_LEN, MessageHeader};
 /// `OFPET_HELLO_FAILED` in both versions.
 const HELLO_FAILED: u16 = 0;
 
-/// Bytes of a message that an error about it quotes (clause 7.4.4 asks for at least 64).
-const QUOTE_LEN: usize = 64;
-
 /// The connection's own xids begin here, so that an owner that numbers from 1 stays apart.
 const FIRST_XID: u32 = 0x8000_0000;
 
@@ -348,12 +345,11 @@ impl Connection {
         self.last_frame.len()
     }
 
-    /// The first 64 bytes of the message that [`Connection::poll_event`] gave last, for an error
-    /// about it; empty once further bytes have come or the peer has been silent for a while.
+    /// The quote of the message that [`Connection::poll_event`] gave last ([`wire::quote`]), for an
+    /// error about it; empty once further bytes have come or the peer has been silent for a while.
     #[must_use]
     pub fn quote(&self) -> &[u8] {
-        let frame = self.input.frame(self.last_frame.clone());
-        frame.get(..QUOTE_LEN).unwrap_or(frame)
+        wire::quote(self.input.frame(self.last_frame.clone()))
     }
 
     /// The forms of messages from now on, as the controller has chosen them by requests of
@@ -662,7 +658,7 @@ fn is_kind(header: MessageHeader, kind: MessageKind) -> bool {
 }
 
 fn quote_of(frame: &[u8]) -> Vec<u8> {
-    frame.get(..QUOTE_LEN).unwrap_or(frame).to_vec()
+    wire::quote(frame).to_vec()
 }
 
 /// The text form of a peer's error: its name if known, and its data if that is text.

@@ -37,39 +37,18 @@ pub(crate) enum ReplyPosition {
     Before(u64),
 }
 
-/// The `data` of an error message: the first bytes of the request, at most 64 (clause 7.5.4 asks
-/// for at least 64). Held without an allocation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ErrorData {
-    bytes: [u8; 64],
-    len: u8,
-}
+/// The `data` of an error message: the beginning of the request.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorData(Box<[u8]>);
 
 impl ErrorData {
-    /// The first bytes of an encoded message.
+    /// That of an error about an encoded message.
     pub(crate) fn new(message: &[u8]) -> Self {
-        let mut bytes = [0; 64];
-        let len = message.len().min(bytes.len());
-        for (to, from) in bytes.iter_mut().zip(message) {
-            *to = *from;
-        }
-        Self { bytes, len: len as u8 }
+        Self(wire::quote(message).into())
     }
 
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len.into()).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ErrorData;
-
-    #[test]
-    fn error_data_has_at_most_64_bytes() {
-        assert_eq!(ErrorData::new(&[7; 100]).bytes(), &[7; 64]);
-        assert_eq!(ErrorData::new(&[1, 2]).bytes(), &[1, 2]);
-        assert!(ErrorData::new(&[]).bytes().is_empty());
+        &self.0
     }
 }

@@ -9,8 +9,15 @@ use openflow::{Error, Message, MessageKind, Version, Xid};
 
 use crate::header::MessageHeader;
 
-/// Bytes of a bad message that its error message quotes (clause 7.4.4: at least 64).
-const QUOTED_LEN: usize = 64;
+/// Bytes of a message that an error about it quotes at most: of nearly every message the whole, so
+/// that a tool can print it, and not 64 KiB of each in a flood of them (clause 7.5.4: at least 64).
+const QUOTED_MAX: usize = 1024;
+
+/// The beginning of an encoded message that an error about it quotes.
+#[must_use]
+pub fn quote(message: &[u8]) -> &[u8] {
+    message.get(..QUOTED_MAX).unwrap_or(message)
+}
 
 /// Why a frame could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,8 +42,7 @@ impl DecodeError {
     }
 
     /// The error message that answers the bad `frame`, and the version to encode it in: the
-    /// frame's own, or the nearest one below that Weir speaks. It quotes the first 64 bytes of
-    /// the frame.
+    /// frame's own, or the nearest one below that Weir speaks. It quotes the frame ([`quote`]).
     ///
     /// `None` where there must be no answer: the frame has no whole header, or is an error message
     /// or a hello itself.
@@ -47,7 +53,7 @@ impl DecodeError {
         match MessageKind::from_number(version, header.message_type) {
             Some(MessageKind::Error | MessageKind::Hello) => None,
             Some(_) | None => {
-                let data = frame.iter().take(QUOTED_LEN).copied().collect();
+                let data = quote(frame).to_vec();
                 let body = ErrorMessage::new(version, self.error, data);
                 Some((version, Message::Error(body)))
             }

@@ -61,7 +61,7 @@ mod table;
 mod table_features;
 mod writer;
 
-pub use error::{DecodeError, EncodeError};
+pub use error::{DecodeError, EncodeError, quote};
 pub use forms::Forms;
 pub use header::{Frame, HEADER_LEN, MAX_FRAME_LEN, MessageHeader, frame_len};
 pub use hello::decode_hello;

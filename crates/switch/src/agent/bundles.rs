@@ -41,7 +41,7 @@ struct Bundle {
 }
 
 /// A message about a bundle, beside what it asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BundleMessage {
     pub(super) version: Version,
     pub(super) xid: Xid,
@@ -158,7 +158,7 @@ impl Bundles {
             messages: Vec::new(),
             count: 0,
             used: by.now,
-            opened: (by.xid, by.error_data),
+            opened: (by.xid, by.error_data.clone()),
         };
         self.bundles.insert(id, bundle);
         Ok(())

@@ -580,7 +580,7 @@ fn context(
         xid,
         position,
         form: FlowForm::Standard,
-        error_data: held.map_or_else(error_data, |held| held.error_data),
+        error_data: held.map_or_else(error_data, |held| held.error_data.clone()),
     }
 }
 

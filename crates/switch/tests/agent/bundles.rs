@@ -139,7 +139,7 @@ fn commit_and_be_refused(version: Version) {
     controller.bundle_control(2, BundleControlType::CommitRequest);
     let barrier = controller.send(&Message::BarrierRequest);
     let data = controller.expect_error(103, Error::BadActionBadOutGroup);
-    assert_eq!(data, wire::encode(version, Xid(103), &bad).unwrap()[..64]);
+    assert_eq!(data, wire::encode(version, Xid(103), &bad).unwrap());
     controller.expect_error(2, Error::BundleMsgFailed);
     assert_eq!(controller.next(), (barrier, Message::BarrierReply));
     let after = controller.flow_stats();

@@ -158,7 +158,7 @@ impl Peer {
         }
         if let openflow::Message::Error(error) = &message {
             let sent = self.sent.get(&xid).ok_or("the error answers nothing that was sent")?;
-            if !sent.starts_with(&error.data) || error.data.len() < sent.len().min(64) {
+            if error.data != wire::quote(sent) {
                 return Err(format!("it quotes {:02x?} of {sent:02x?}", error.data));
             }
         } else if words::is_reply(&message) && !self.sent.contains_key(&xid) {

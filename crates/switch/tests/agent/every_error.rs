@@ -169,7 +169,7 @@ fn every_error_has_a_message_or_a_reason_why_not() {
             wrong.push(format!("{} is answered with {name}", row.error));
         }
         assert_eq!(xid, asked, "{}", row.error);
-        assert_eq!(data, row.frame[..row.frame.len().min(64)], "{}", row.error);
+        assert_eq!(data, wire::quote(&row.frame), "{}", row.error);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     switch.stop();

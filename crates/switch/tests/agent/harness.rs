@@ -489,7 +489,7 @@ impl Controller {
                 let numbers = (found.error_type, found.code);
                 let name = found.error(self.version).map(Error::name);
                 assert_eq!(numbers, error.numbers(self.version), "{name:?} for {error:?}");
-                assert_eq!(found.data, bytes[..bytes.len().min(64)]);
+                assert_eq!(found.data, wire::quote(&bytes));
             }
             other => panic!("{other:?} in place of {error:?}"),
         }

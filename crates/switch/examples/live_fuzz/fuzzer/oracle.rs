@@ -96,7 +96,7 @@ pub(crate) fn judge(
 ) -> Result<(), String> {
     for answer in answers {
         if let Message::Error(error) = answer
-            && error.data != frame.get(..64).unwrap_or(frame)
+            && error.data != wire::quote(frame)
         {
             return Err("the error quotes other bytes".to_owned());
         }
