@@ -340,15 +340,6 @@ OTHERS_V1_3 = [
 ]
 
 
-# (file, name): (protocol error, why)
-REFUSED = {
-    ("of13.vec", "add-flow/action_set_metadata"):
-        ("OFPBAC_BAD_SET_TYPE", "clause 7.2.5: metadata is written by its instruction alone"),
-    ("of15.vec", "add-flow/action_set_metadata"):
-        ("OFPBAC_BAD_SET_TYPE", "clause 7.2.5: metadata is written by its instruction alone"),
-}
-
-
 class Listener:
     """Answers one ovs-ofctl and keeps what it sends."""
 
@@ -417,13 +408,10 @@ def capture(version, before, behind):
     return listener.messages
 
 
-def record(file, name, text, data):
+def record(name, text, data):
     program = subprocess.run(["ovs-ofctl", "--version"], capture_output=True, text=True, check=True)
     source = program.stdout.splitlines()[0].replace("(Open vSwitch) ", "")
     lines = [f"name: {name}", f"source: {source}", f"text: {text}".rstrip()]
-    if (file, name) in REFUSED:
-        error, note = REFUSED[file, name]
-        lines += [f"error: {error}", f"note: {note}"]
     lines.append(f"hex: {hex_lines(data)}")
     written, note = canonical(data)
     if written != data:
@@ -486,12 +474,12 @@ def main(out):
         for name, command, text in given(version):
             messages = capture(version, command, [] if text is None else [text])
             assert len(messages) == 1, name
-            records.append(record(file, name, text or "", messages[0]))
+            records.append(record(name, text or "", messages[0]))
         for name, command in OTHERS + (OTHERS_V1_3 if version >= 4 else []):
             messages = capture(version, command[:1], command[1:])
             for at, message in enumerate(messages):
                 suffix = f"/{at}" if len(messages) > 1 else ""
-                records.append(record(file, f"command/{name}{suffix}", " ".join(command), message))
+                records.append(record(f"command/{name}{suffix}", " ".join(command), message))
         pathlib.Path(out, file).write_text("\n\n".join(records) + "\n")
         print(file, len(records) - 1)
 

@@ -400,8 +400,6 @@ def version_13(cases):
             "set-vid": [{"type": "SET_FIELD", "field": "vlan_vid", "value": 5}]}.items():
         cases.flow("refused/" + name, {"match": {}, "actions": actions})
     for name, actions in {"set_field": [{"type": "SET_FIELD", "field": "colour", "value": 1}],
-                          "set_field-metadata": [{"type": "SET_FIELD", "field": "metadata",
-                                                  "value": 1}],
                           "strip_vlan": [{"type": "STRIP_VLAN"}],
                           "write_actions": [{"type": "WRITE_ACTIONS",
                                              "actions": [{"type": "GOTO_TABLE", "table_id": 1}]}],

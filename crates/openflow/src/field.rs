@@ -222,7 +222,7 @@ fields! {
         needs Prereq::Present(Field::InPort), set false, since V1_3, Place::Meta;
     /// Metadata passed from table to table.
     Metadata "metadata" "metadata" "metadata" [] Hex oxm 2, 64 bits, mask true, needs Prereq::None,
-        set false, since V1_3, Place::Meta;
+        set true, since V1_3, Place::Meta;
     /// Ethernet destination address.
     EthDst "eth_dst" "dl_dst" "eth_dst" [] Mac oxm 3, 48 bits, mask true, needs Prereq::None,
         set true, since V1_0, Place::At(&[(Header::Ethernet, 0)]), ryu Old "dl_dst";

@@ -120,7 +120,6 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("actions=set_field:1->in_port", 21, "no action sets in_port"),
     ("actions=set_field:5/0x105->reg0", 18, "that stand together"),
     ("actions=set_field:0/0->reg0", 18, "1 to 64 bits"),
-    ("actions=set_field:5->metadata", 21, "write_metadata:VALUE writes it"),
     ("actions=goto_table:2,output:1", 21, "must stand before it"),
     ("actions=write_metadata:1,clear_actions", 25, "before `write_metadata`"),
     ("actions=output:1,meter:1", 17, "is carried out before `output`"),

@@ -47,6 +47,7 @@ impl Meta {
                     self.registers.set(number, (value >> (32 * place)) as u32);
                 }
             }
+            Place::Meta if matches!(field, Field::Metadata) => self.metadata = value as u64,
             Place::Meta if matches!(field, Field::TunnelId) => self.tunnel_id = value as u64,
             Place::Meta if matches!(field, Field::PktMark) => self.pkt_mark = value as u32,
             Place::Meta | Place::At(_) | Place::Parsed => return false,

@@ -101,8 +101,8 @@ fn flow_mods_that_no_text_can_say_are_refused() {
     let twice = vec![Instruction::ClearActions; 2];
     let error = refused(|f| f.instructions = twice.clone(), v13);
     assert_eq!(error, Error::BadInstructionDupInst);
-    let metadata = Action::set_field(Field::Metadata, 1);
-    let instructions = vec![Instruction::ApplyActions(vec![metadata])];
+    let in_port = Action::set_field(Field::InPort, 1);
+    let instructions = vec![Instruction::ApplyActions(vec![in_port])];
     let error = refused(|f| f.instructions = instructions.clone(), v13);
     assert_eq!(error, Error::BadActionBadSetType);
 }

@@ -139,8 +139,7 @@ pub(super) fn settable(piece: Piece<'_>, field: Field) -> Result<(), TextError> 
     if field.row().settable {
         return Ok(());
     }
-    let instead = if field == Field::Metadata { ": write_metadata:VALUE writes it" } else { "" };
-    Err(piece.error(format!("no action sets {}{instead}", piece.text)))
+    Err(piece.error(format!("no action sets {}", piece.text)))
 }
 
 pub(crate) fn format_load(words: &[String]) -> String {

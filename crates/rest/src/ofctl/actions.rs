@@ -555,7 +555,6 @@ mod tests {
             (Version::V1_3, json!({"type": "OUTPUT"}), "actions[0].port"),
             (Version::V1_3, json!({"type": "OUTPUT", "prot": 1}), "actions[0].prot"),
             (Version::V1_3, json!({"type": "STRIP_VLAN"}), "actions[0].type"),
-            (Version::V1_3, json!({"type": "SET_FIELD", "field": "metadata", "value": 1}), "field"),
             (Version::V1_3, json!({"type": "SET_FIELD", "field": "eth_dst", "value": 1}), "value"),
             (
                 Version::V1_3,
