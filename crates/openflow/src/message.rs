@@ -158,7 +158,7 @@ messages! {
     /// Change a meter.
     MeterMod(MeterMod) "OFPT_METER_MOD" [V1_3: 29], Controller, None;
     /// A controller's role has changed.
-    RoleStatus(RoleStatus) "OFPT_ROLE_STATUS" [V1_4: 30], Switch, None;
+    RoleStatus(RoleStatus) "OFPT_ROLE_STATUS" [V1_4: 30], Switch, None, onf 1911;
     /// A table's state has changed.
     TableStatus(TableStatus) "OFPT_TABLE_STATUS" [V1_4: 31], Switch, None;
     /// A request of another controller: the whole message.
@@ -227,6 +227,12 @@ impl MessageKind {
     pub fn onf_type(self, version: Version) -> Option<u32> {
         let is_sent_so = version.has_experimenter_types() && self.number(version).is_none();
         self.row().onf.filter(|_| is_sent_so)
+    }
+
+    /// Whether a version has the message, be it as one of ONF's.
+    #[must_use]
+    pub fn is_in(self, version: Version) -> bool {
+        self.number(version).is_some() || self.onf_type(version).is_some()
     }
 
     /// The message of a type among ONF's.

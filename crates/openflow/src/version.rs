@@ -168,8 +168,9 @@ capabilities! {
     has_importance since V1_4;
     /// Whether a table may copy another's entries.
     has_table_synchronisation since V1_4;
-    /// Whether a message of its own reports a change of a controller's role.
-    has_role_status since V1_4;
+    /// Whether masks of asynchronous messages are properties, of which a change may leave some out,
+    /// and are checked.
+    has_async_properties since V1_4;
     /// Whether a meter is an action; it is an instruction before.
     has_meter_action since V1_5;
     /// Whether a set-field may have a mask.

@@ -27,7 +27,7 @@ pub(crate) fn default_in(version: Version) -> AsyncConfig {
 /// `OFPACFC_INVALID` for bits that are no reason, `OFPACFC_UNSUPPORTED` for a mask of messages that
 /// the switch does not send.
 pub(crate) fn check(version: Version, asked: &AsyncConfig) -> Result<(), Error> {
-    if !version.has_role_status() {
+    if !version.has_async_properties() {
         return Ok(());
     }
     for event in AsyncEvent::ALL {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use openflow::message::{
     AsyncConfig, AsyncEvent, ControllerRole, PacketInReason, Role, RoleReason, RoleStatus,
 };
-use openflow::{Cookie, Error, Message, Version};
+use openflow::{Cookie, Error, Message, MessageKind, Version};
 use tokio::sync::Notify;
 
 use super::asynchronous;
@@ -227,7 +227,7 @@ impl Peer {
     /// for it. Auxiliary connections have the role of their main one.
     pub(super) fn report_role(&self, reason: RoleReason, generation_id: u64) {
         let wants = self.is_main() && self.wants(AsyncEvent::RoleStatus, reason.number());
-        if wants && self.version.has_role_status() {
+        if wants && MessageKind::RoleStatus.is_in(self.version) {
             let role = Role { role: self.role(), generation_id };
             self.send_async(Rc::new(Message::RoleStatus(RoleStatus { role, reason })));
         }

@@ -1,6 +1,6 @@
 //! Roles, generation ids, and the masks of asynchronous messages.
 
-use openflow::message::{AsyncEvent, ControllerRole, Role};
+use openflow::message::{AsyncEvent, ControllerRole, Role, RoleReason, RoleStatus};
 use openflow::port::{PortConfig, PortFeatures, PortMod};
 use openflow::{Action, Error, MacAddr, Match, Message, PortNo, Version};
 
@@ -22,8 +22,10 @@ fn a_new_master_makes_the_old_one_slave() {
     assert_eq!((role.role, role.generation_id), (ControllerRole::Equal, u64::MAX));
     assert_eq!(ask(&mut first, ControllerRole::Master, 5).role, ControllerRole::Master);
     assert_eq!(ask(&mut second, ControllerRole::Master, 6).role, ControllerRole::Master);
-    let role = ask(&mut first, ControllerRole::NoChange, 0);
-    assert_eq!((role.role, role.generation_id), (ControllerRole::Slave, 6));
+    let role = Role { role: ControllerRole::Slave, generation_id: 6 };
+    let status = RoleStatus { role, reason: RoleReason::MasterRequest };
+    assert_eq!(first.next().1, Message::RoleStatus(status));
+    assert_eq!(ask(&mut first, ControllerRole::NoChange, 0), role);
     let stale = Role { role: ControllerRole::Slave, generation_id: 4 };
     first.refused(&Message::RoleRequest(stale), Error::RoleRequestStale);
 }

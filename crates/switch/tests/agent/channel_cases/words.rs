@@ -137,6 +137,11 @@ fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
+fn describe_role(role: &Role) -> String {
+    let word = ROLES.iter().find(|(_, value)| *value == role.role);
+    format!("role {} {:#x}", word.map_or("unknown", |(word, _)| word), role.generation_id)
+}
+
 /// A message that came, in one line.
 pub(super) fn describe(version: Version, message: &Message) -> String {
     match message {
@@ -175,9 +180,9 @@ pub(super) fn describe(version: Version, message: &Message) -> String {
             status.desc.config.bits()
         ),
         Message::BarrierReply => "barrier".into(),
-        Message::RoleReply(role) => {
-            let word = ROLES.iter().find(|(_, value)| *value == role.role);
-            format!("role {} {:#x}", word.map_or("unknown", |(word, _)| word), role.generation_id)
+        Message::RoleReply(role) => describe_role(role),
+        Message::RoleStatus(status) => {
+            format!("role_status {} {}", status.reason.number(), describe_role(&status.role))
         }
         Message::GetAsyncReply(masks) => {
             let pair = |[full, slave]: [u32; 2]| format!("{full:#x}/{slave:#x}");
@@ -220,5 +225,11 @@ fn elements(body: &MultipartReplyBody) -> String {
 
 /// Whether it answers a request, and so bears its transaction number.
 pub(super) fn is_reply(message: &Message) -> bool {
-    !matches!(message, Message::PacketIn(_) | Message::FlowRemoved(_) | Message::PortStatus(_))
+    !matches!(
+        message,
+        Message::PacketIn(_)
+            | Message::FlowRemoved(_)
+            | Message::PortStatus(_)
+            | Message::RoleStatus(_)
+    )
 }

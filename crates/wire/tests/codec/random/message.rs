@@ -179,7 +179,7 @@ fn role(e: &mut Entropy<'_>) -> Role {
 }
 
 fn async_config(e: &mut Entropy<'_>, version: Version) -> AsyncConfig {
-    if !version.has_role_status() {
+    if !version.has_async_properties() {
         return AsyncConfig::new([e.u32(), e.u32()], [e.u32(), e.u32()], [e.u32(), e.u32()]);
     }
     let mut config = AsyncConfig::default();
