@@ -20,9 +20,10 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// No entry: a packet-out, whose packet-ins carry what the specification gives for "unknown".
+    /// No entry: a packet-out, whose packet-ins carry the cookie that the specification gives for
+    /// "unknown", and the first table, as Open vSwitch's do.
     pub(crate) const NONE: Self =
-        Self { table_id: TableId::ALL, cookie: Cookie(u64::MAX), is_miss: false };
+        Self { table_id: TableId(0), cookie: Cookie(u64::MAX), is_miss: false };
 }
 
 /// A step of the execution and a place in it. Writes of fields come after the places that rows

@@ -207,12 +207,14 @@ fn read_packet_in(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
 }
 
+/// A packet without an entry comes by an entry of Open vSwitch's own there, whose cookie is zero.
 fn write_packet_in(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
+    let is_by_none = packet.reason == PacketInReason::NoMatch && packet.cookie == Cookie::NONE;
     w.buffer_id(packet.buffer_id)?;
     w.u16(packet.total_len);
     w.u8(packet.reason.nearest_in(w.version).number());
     w.u8(packet.table_id.0);
-    w.u64(packet.cookie.0);
+    w.u64(if is_by_none { 0 } else { packet.cookie.0 });
     write_match(w, 6, NxMatch { matching: packet.matching.clone(), ..NxMatch::default() })?;
     w.zeros(2);
     w.bytes(&packet.data);

@@ -241,7 +241,7 @@ impl<'a> Activation<'a> {
 
     /// The present table: the first one while the list of a packet-out is carried out.
     fn table(&self) -> TableId {
-        if self.origin == Origin::NONE { TableId(0) } else { self.origin.table_id }
+        self.origin.table_id
     }
 }
 
