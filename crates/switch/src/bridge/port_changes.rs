@@ -18,8 +18,8 @@ use tokio::task::spawn_blocking;
 use super::barriers::BarrierWaiter;
 use super::{Bridge, BridgePort, BridgeQueues, ShardLink};
 use crate::worker::{
-    OpeningOfPort, OutsidePort, PortLocation, PortMap, Shard, ShardCommand, TierStep, WorkerPort,
-    take_over,
+    OpeningOfPort, OutsidePort, PortLocation, PortMap, Shard, ShardCommand, TierPlan, TierStep,
+    WorkerPort, take_over,
 };
 
 /// Ports of a shard that enter the kernel tier at one time: most of it is waiting for the kernel.
@@ -94,8 +94,7 @@ impl Bridge {
         let is_shaped = port.shaper.is_some();
         let is_patch = port.spec.kind().word == "patch";
         let enters_later = port.enters_later();
-        let plans = self.ask(|shard| shard.tier_plan().cloned()).await.ok_or(WorkerGone)?;
-        if let Some(plan) = plans.into_iter().flatten().next().filter(|_| !enters_later) {
+        if let Some(plan) = self.tier_plan(enters_later).await? {
             let entry = plan.entry(places.iter().map(|place| place.worker).collect());
             let entered = spawn_blocking(move || {
                 port.enter_tier(&entry);
@@ -121,7 +120,9 @@ impl Bridge {
         if is_device_in_tier {
             self.bring_in().await?;
         }
-        self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
+        if !enters_later {
+            self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
+        }
         self.queues.borrow_mut().extend(queues);
         let status = self.announce(number);
         self.stage_ops();
@@ -130,6 +131,16 @@ impl Bridge {
         self.set_map(from_home.unwrap_or(map));
         self.barrier().await;
         Ok(status)
+    }
+
+    /// The plan by which a port enters the kernel tier now. One that enters later does not wait for
+    /// the workers, which have it.
+    async fn tier_plan(&self, enters_later: bool) -> Result<Option<TierPlan>, WorkerGone> {
+        if enters_later {
+            return Ok(None);
+        }
+        let plans = self.ask(|shard| shard.tier_plan().cloned()).await.ok_or(WorkerGone)?;
+        Ok(plans.into_iter().flatten().next())
     }
 
     /// Has ports enter the kernel tier that forward already. Patch ports come after the devices

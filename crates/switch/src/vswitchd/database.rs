@@ -51,6 +51,10 @@ const GATHER: Duration = Duration::from_millis(20);
 const ENTER_AFTER: Duration = Duration::from_millis(100);
 const ENTER_AFTER_MOST: Duration = Duration::from_secs(1);
 
+/// The ring of the next port is made after this time: the database and `ovs-vsctl` have the
+/// processors meanwhile, and a next one takes longer to start.
+const SPARE_AFTER: Duration = Duration::from_millis(4);
+
 /// A configuration that was carried out: what is not.
 type Done = (Rc<Wanted>, Vec<Refused>);
 
@@ -326,9 +330,11 @@ impl Database {
     /// tier, and the next port finds a ring.
     fn follow_up(&mut self) {
         self.entering = Some(EnteringTime::after(self.entering, Instant::now()));
-        tokio::task::spawn_blocking(|| {
-            // Without it the next port waits for the kernel.
-            if let Err(error) = netdev::keep_spare_ring() {
+        tokio::task::spawn_local(async {
+            sleep(SPARE_AFTER).await;
+            // Without it the next port waits for the kernel. Where the runtime ends none comes.
+            let made = tokio::task::spawn_blocking(netdev::keep_spare_ring).await;
+            if let Ok(Err(error)) = made {
                 tracing::debug!(%error, "no ring is kept for the next port");
             }
         });
