@@ -1,19 +1,29 @@
-//! The Python package as a user gets it: the wheel built by `pip install .`, its tests, its types.
+//! The Python package as a user gets it: the wheel as `pip install .` builds it, its tests, its
+//! types; and the same wheel in every other Python of the machine that can have it.
 //!
-//! It lives in a virtual environment below the target folder, which the next run uses again. It
+//! It lives in virtual environments below the target folder, which the next run uses again. It
 //! must never test the sources in place of the wheel: what is missing from the wheel would pass.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::{Context, Tally, peers};
+use super::{Context, Extent, Tally, peers};
 use crate::shell;
 
 const MYPY: &str = "mypy==2.4.1";
 
 /// Has the published schemas of Kubernetes.
 const VALIDATE: &str = "kubernetes-validate==1.37.0";
+
+/// The tests that run against the wheel.
+const FOLDERS: &[&str] = &["python/tests", APPS];
+const APPS: &str = "python/tests/apps";
+
+/// Of the apps' tests those that every Python runs; all of them take minutes.
+const OF_EVERY_PYTHON: &str = "test_apps";
 
 /// The virtual environment of the wheel.
 pub(super) fn venv(context: &Context) -> PathBuf {
@@ -37,11 +47,30 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
         shell::run(context.command(bin.join("pip")).args(["install", "-q", MYPY, VALIDATE]))?;
     }
     shell::debug_weir(&context.root)?;
-    install(context, &bin)?;
+    let wheel = build(context, &bin)?;
+    install(context, &bin, &wheel)?;
     let mut tally = Tally::default();
-    for folder in ["python/tests", "python/tests/apps"] {
-        let part = tests(context, &bin, folder)?;
-        tally.add(part);
+    for folder in FOLDERS {
+        tally.add(tests(context, &bin, folder, &[])?);
+    }
+    for (version, python) in other_pythons(context, &bin) {
+        let bin = context.target().join("pythons").join(&version).join("bin");
+        if !bin.join("python").is_file() {
+            let environment = bin.parent().unwrap_or(&bin);
+            shell::run(context.command(&python).args(["-m", "venv"]).arg(environment))?;
+        }
+        println!("the same wheel in Python {version}");
+        install(context, &bin, &wheel)?;
+        let mut of_this = Tally::default();
+        for folder in FOLDERS {
+            let is_whole = context.extent == Extent::Soak || *folder != APPS;
+            let names: &[&str] = if is_whole { &[] } else { &[OF_EVERY_PYTHON] };
+            of_this.add(tests(context, &bin, folder, names)?);
+        }
+        for name in of_this.failures.iter_mut().chain(&mut of_this.flaky) {
+            *name = format!("Python {version}: {name}");
+        }
+        tally.add(of_this);
     }
     let typed = shell::run(context.command(bin.join("mypy")).arg("--no-incremental"));
     tally.check("types", typed);
@@ -53,7 +82,7 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
 fn manifest(context: &Context, bin: &Path) -> Result<()> {
     let write = |name: &str, text: String| {
         let path = context.target().join(name);
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
         Ok::<PathBuf, anyhow::Error>(path)
     };
     let campaign = ["E5", "--testbed", "memory", "--quick"];
@@ -68,18 +97,60 @@ fn manifest(context: &Context, bin: &Path) -> Result<()> {
     shell::run(context.command(validate).args(["--strict", "--quiet"]).arg(job))
 }
 
-/// `pip install .` as the README says it, but without optimisation.
-fn install(context: &Context, bin: &Path) -> Result<()> {
+/// The wheel that `pip install .` builds, as the README says it, but without optimisation.
+fn build(context: &Context, bin: &Path) -> Result<PathBuf> {
+    let folder = context.target().join("wheel");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
     let mut pip = context.command(bin.join("pip"));
-    pip.args(["install", "-q", "--force-reinstall", "--no-deps"]);
-    pip.args(["--config-settings=build-args=--profile dev", "."]);
-    shell::run(&mut pip)
+    pip.args(["wheel", "-q", "--no-deps", "--wheel-dir"]).arg(&folder);
+    shell::run(pip.args(["--config-settings=build-args=--profile dev", "."]))?;
+    let made = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let file = made.filter_map(Result::ok).map(|entry| entry.path()).next();
+    file.with_context(|| format!("{}: no wheel", folder.display()))
 }
 
-/// Runs the tests of a folder. One that fails runs once more, as those of cargo do.
-fn tests(context: &Context, bin: &Path, folder: &str) -> Result<Tally> {
+fn install(context: &Context, bin: &Path, wheel: &Path) -> Result<()> {
+    let mut pip = context.command(bin.join("pip"));
+    shell::run(pip.args(["install", "-q", "--force-reinstall", "--no-deps"]).arg(wheel))
+}
+
+/// The Pythons since 3.10, with venv, that are on the path or that pyenv has, one of each version;
+/// without that of `bin`, which has had its turn.
+fn other_pythons(context: &Context, bin: &Path) -> BTreeMap<String, PathBuf> {
+    let version = |python: &Path| {
+        let print = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])";
+        let printed = shell::capture(context.command(python).args(["-c", print])).ok()?;
+        Some(printed.trim().to_owned())
+    };
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".pyenv"));
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from).or(home);
+    let installed = pyenv.and_then(|root| fs::read_dir(root.join("versions")).ok());
+    let installed = installed.into_iter().flatten().filter_map(Result::ok);
+    let names = (10..30).map(|minor| PathBuf::from(format!("python3.{minor}")));
+    let own = version(&bin.join("python"));
+    let candidates = names
+        .filter(|name| shell::on_path(&name.to_string_lossy()))
+        .chain(installed.map(|entry| entry.path().join("bin/python3")).filter(|it| it.is_file()));
+    let mut found = BTreeMap::new();
+    for python in candidates {
+        // A name that pyenv keeps on the path may have no program.
+        let Some(version) = version(&python) else { continue };
+        let minor = version.strip_prefix("3.").and_then(|minor| minor.parse::<u32>().ok());
+        if minor.is_some_and(|minor| minor >= 10) && Some(&version) != own.as_ref() {
+            found.entry(version).or_insert(python);
+        }
+    }
+    found
+}
+
+/// Runs all tests of a folder, or those of these modules. One that fails runs once more, as those
+/// of cargo do.
+fn tests(context: &Context, bin: &Path, folder: &str, modules: &[&str]) -> Result<Tally> {
     let folder = context.root.join(folder);
-    let first = unittest(context, bin, &folder, &[])?;
+    let modules: Vec<String> = modules.iter().map(|module| (*module).to_owned()).collect();
+    let first = unittest(context, bin, &folder, &modules)?;
     let mut tally = Tally::default();
     tally.failed = first.failed();
     tally.passed = first.ran.saturating_sub(tally.failed);
