@@ -83,21 +83,29 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let offset = r.offset();
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
-    let Some(field) = header.field(r.version) else {
-        if let Some((owner, bytes)) = bytes.split_first_chunk()
-            && let Some(field) = onf_field(header, u32::from_be_bytes(*owner))
-        {
-            return add(matching, field, header.has_mask(), bytes, offset);
+    let known = header.field(r.version).map(|field| (field, bytes));
+    // One call of `add`, which is compiled into this function then: fields are most of a match.
+    match known.or_else(|| of_onf(header, bytes)) {
+        Some((field, bytes)) => add(matching, field, header.has_mask(), bytes, offset),
+        None => pass_over(header, bytes, r.version, offset),
+    }
+}
+
+/// Refuses a field that is none here, but for the one packet type that all packets have.
+#[cold]
+fn pass_over(
+    header: OxmHeader,
+    bytes: &[u8],
+    version: Version,
+    offset: usize,
+) -> reader::ReadResult<()> {
+    match bytes {
+        [0, 0, 0, 0] if is_packet_type(header, version) => Ok(()),
+        _ if is_packet_type(header, version) => {
+            Err(Fault { error: Error::BadMatchBadValue, what: "packet_type", offset })
         }
-        if is_packet_type(header, r.version) {
-            return match bytes {
-                [0, 0, 0, 0] => Ok(()),
-                _ => Err(Fault { error: Error::BadMatchBadValue, what: "packet_type", offset }),
-            };
-        }
-        return Err(Fault { error: Error::BadMatchBadField, what: "match", offset });
-    };
-    add(matching, field, header.has_mask(), bytes, offset)
+        _ => Err(Fault { error: Error::BadMatchBadField, what: "match", offset }),
+    }
 }
 
 /// Adds the field whose value and mask these bytes are.
@@ -135,11 +143,8 @@ pub(crate) fn read_nxm_into(r: &mut Reader<'_>, matching: &mut Match) -> reader:
     let offset = r.offset();
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
-    let of_onf = || {
-        let (owner, bytes) = bytes.split_first_chunk()?;
-        Some((onf_field(header, u32::from_be_bytes(*owner))?, bytes))
-    };
-    let known = header.field_of_any().map(|field| (field, bytes)).or_else(of_onf);
+    let known = header.field_of_any().map(|field| (field, bytes));
+    let known = known.or_else(|| of_onf(header, bytes));
     let Some((field, bytes)) = known else {
         return Err(Fault { error: Error::BadMatchBadField, what: "nx_match", offset });
     };
@@ -195,11 +200,17 @@ fn onf_field(header: OxmHeader, owner: u32) -> Option<Field> {
     Some(Field::TcpFlags).filter(|field| owner == ONF && is_it(field))
 }
 
+/// The field of ONF's that a header names, and its value and mask behind the owner.
+#[cold]
+fn of_onf(header: OxmHeader, bytes: &[u8]) -> Option<(Field, &[u8])> {
+    let (owner, bytes) = bytes.split_first_chunk()?;
+    Some((onf_field(header, u32::from_be_bytes(*owner))?, bytes))
+}
+
 /// `OXM_OF_PACKET_TYPE` of 1.5, which is no field here: all packets are Ethernet frames, of type
 /// zero.
 const PACKET_TYPE: OxmHeader = OxmHeader(0x8000_5804);
 
-#[cold]
 fn is_packet_type(header: OxmHeader, version: Version) -> bool {
     version.has_packet_types() && header == PACKET_TYPE
 }
