@@ -139,6 +139,12 @@ ACTIONS = LEARN + [
     # Nicira's, of every version.
     ("resubmit", "", "resubmit:3,resubmit(3,7),resubmit(,7),resubmit:LOCAL"),
     ("exit", "", "output:1,exit"),
+    ("to_controllers", "", "controller(id=5),controller(reason=no_match,max_len=77,id=65535)"),
+    ("to_controllers_with_data", "",
+     "controller(userdata=01.02.03.04.05,meter_id=9),"
+     "controller(reason=invalid_ttl,max_len=64,id=7,userdata=ff,pause)"),
+    ("note", "", "note:01.02.03.04.05.06.07,output:1,note:00.00.00.00.00.00"),
+    ("dec_ttl_ids", "ip", "dec_ttl(1,2,3),output:1"),
 ]
 
 ACTIONS_V1_0 = [

@@ -70,6 +70,9 @@ fn run_switch(
         cookie: Cookie(u64::MAX),
         matching: Match::any().with(Field::InPort, 1),
         data: vec![0; usize::try_from(frame_bytes)?],
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     });
     runtime()?.block_on(async {
         let settings = ConnectionSettings::new(Side::Switch).with_versions(&[version]);

@@ -470,5 +470,8 @@ fn packet_in(port: PortNo, frame: &[u8]) -> Message {
         cookie: Cookie(u64::MAX),
         matching: Match::any().with(Field::InPort, port.0.into()),
         data: frame.to_vec(),
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     })
 }

@@ -199,6 +199,9 @@ mod tests {
                 cookie: Cookie(0),
                 matching: Match::any(),
                 data: Vec::new(),
+                userdata: Vec::new(),
+                continuation: Vec::new(),
+                controller_id: 0,
             },
         }
     }

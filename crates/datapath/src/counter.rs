@@ -79,6 +79,8 @@ rows! {
         TooManyActions "too_many_actions"
             "Its entries asked for more than 65536 actions, each port of a flood being one; \
              nothing of it is sent.";
+        ContinuationTooLong "continuation_too_long"
+            "It was to wait for a controller with more left to do than a packet-in has room for.";
         Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";
         NotInVlan "not_in_vlan" "`NORMAL` does not carry its VLAN on the port.";
         Protected "protected" "`NORMAL` does not forward between two protected ports.";

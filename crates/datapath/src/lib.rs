@@ -35,6 +35,7 @@
 
 mod action_set;
 mod config;
+mod continuation;
 mod counter;
 pub mod fast;
 mod features;

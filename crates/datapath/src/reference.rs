@@ -14,6 +14,7 @@ mod learn;
 mod mirror;
 mod output;
 mod packet_out;
+mod pause;
 mod run;
 mod stats;
 mod table;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use openflow::flow::{AggregateStats, FlowMod, FlowRemovedReason, FlowStats, FlowStatsRequest};
 use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
-use openflow::message::PacketOut;
+use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
 use openflow::table::{TableFeatures, TableMod, TableStats};
@@ -281,6 +282,10 @@ impl Datapath for Reference {
         out: &mut Out,
     ) -> Result<(), Error> {
         self.run_packet_out(packet_out, now, out)
+    }
+
+    fn resume(&mut self, paused: &PacketIn, now: Nanos, out: &mut Out) -> Result<(), Error> {
+        self.run_resumed(paused, now, out)
     }
 
     fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {

@@ -7,7 +7,7 @@
 
 use openflow::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
 use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
-use openflow::message::PacketOut;
+use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
 use openflow::table::{TableFeatures, TableMod, TableStats};
@@ -153,6 +153,14 @@ pub trait Datapath: Send {
         now: Nanos,
         out: &mut Out,
     ) -> Result<(), Error>;
+
+    /// Goes on with a packet that waits for a controller, as its packet-in has it or with what the
+    /// controller has changed (`NXT_RESUME`), and appends at least one verdict.
+    ///
+    /// # Errors
+    /// `NXR_STALE` for a continuation that is none of this datapath's, `OFPBRC_BAD_PORT`,
+    /// `OFPBRC_BAD_PACKET`, and the errors of what is still to be done; nothing is sent then.
+    fn resume(&mut self, paused: &PacketIn, now: Nanos, out: &mut Out) -> Result<(), Error>;
 
     /// The way that a frame from a port would take, changing no counter and no meter.
     fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace;

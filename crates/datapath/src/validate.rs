@@ -11,7 +11,7 @@ use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::instruction::ActionsRun;
 use openflow::learn::LearnSource;
-use openflow::message::PacketOut;
+use openflow::message::{PacketIn, PacketOut};
 use openflow::{
     Action, ActionKind, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Learn,
     Match, MeterId, PortNo, QueueId, TableId, Version,
@@ -200,7 +200,7 @@ fn is_conjunction(action: &Action) -> bool {
     action.kind() == ActionKind::Conjunction
 }
 
-fn check_instruction(
+pub(crate) fn check_instruction(
     table: TableId,
     instruction: &Instruction,
     known: &mut KnownFields,
@@ -266,9 +266,18 @@ pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks a packet that a controller resumes, but for what is still to be done.
+///
+/// # Errors
+/// `OFPBRC_BAD_PACKET` for less than an Ethernet header, or for more than a frame has.
+pub(crate) fn check_resumed(paused: &PacketIn) -> Result<(), Error> {
+    let has_header = paused.data.len() >= packet::header::ethernet::HEADER_LEN;
+    require(has_header, Error::BadRequestBadPacket)
+}
+
 /// The checks of one action that need no packet. What its row says of the argument comes first,
 /// then what the argument refers to.
-fn check_action(
+pub(crate) fn check_action(
     action: &Action,
     context: ActionContext,
     existing: &Existing<'_>,

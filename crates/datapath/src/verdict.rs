@@ -3,11 +3,12 @@
 //! The datapath sends nothing; it says what is to be sent. Every packet that goes in yields at
 //! least one verdict.
 
-use openflow::message::PacketIn;
-use openflow::{Field, Match, PortNo, QueueId};
+use openflow::message::{PacketIn, PacketInReason};
+use openflow::{Field, Match, PortNo, QueueId, ToController};
 use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::{Meta, PacketBuf};
 
+use crate::action_set::Origin;
 use crate::counter::DropReason;
 
 /// The fate of a packet or of one of its copies.
@@ -37,6 +38,53 @@ pub enum Verdict {
         /// Why.
         reason: DropReason,
     },
+}
+
+/// All of a packet-in but the packet and its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HandUp {
+    pub(crate) reason: PacketInReason,
+    pub(crate) origin: Origin,
+    pub(crate) max_len: u16,
+    pub(crate) controller_id: u16,
+    pub(crate) userdata: Vec<u8>,
+    pub(crate) continuation: Vec<u8>,
+}
+
+impl HandUp {
+    /// To the controllers that have chosen no number, without data.
+    pub(crate) const fn plain(reason: PacketInReason, origin: Origin, max_len: u16) -> Self {
+        Self {
+            reason,
+            origin,
+            max_len,
+            controller_id: 0,
+            userdata: Vec::new(),
+            continuation: Vec::new(),
+        }
+    }
+
+    /// As a `controller` action asks.
+    pub(crate) fn asked(asked: ToController, origin: Origin, continuation: Vec<u8>) -> Self {
+        let ToController { max_len, controller_id, reason, userdata, .. } = asked;
+        Self { reason, origin, max_len, controller_id, userdata, continuation }
+    }
+
+    /// The message with these bytes and fields of the packet.
+    pub(crate) fn message(&self, data: Vec<u8>, matching: Match) -> PacketIn {
+        PacketIn {
+            buffer_id: None,
+            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
+            reason: self.reason,
+            table_id: self.origin.table_id,
+            cookie: self.origin.cookie,
+            matching,
+            data,
+            userdata: self.userdata.clone(),
+            continuation: self.continuation.clone(),
+            controller_id: self.controller_id,
+        }
+    }
 }
 
 /// The bytes of a frame that a packet-in carries: all of it. A frame that popped tags have made
@@ -70,6 +118,24 @@ pub(crate) fn packet_in_context(meta: &Meta) -> Match {
         context = context.with(field, value.into());
     }
     context
+}
+
+/// The fields beside a packet that a packet-in with this context carried, as far as the pipeline
+/// has them. `None` where no packet can have its ingress port.
+pub(crate) fn meta_of(context: &Match) -> Option<Meta> {
+    let number = |field| context.exact(field).unwrap_or_default();
+    let port = |field| u32::try_from(context.exact(field)?).ok().map(PortNo);
+    let in_port = port(Field::InPort).unwrap_or(PortNo::ANY);
+    if !in_port.is_port() && in_port != PortNo::CONTROLLER && in_port != PortNo::ANY {
+        return None;
+    }
+    let mut meta = Meta::port(in_port);
+    meta.in_phy_port = port(Field::InPhyPort).unwrap_or(in_port);
+    meta.metadata = number(Field::Metadata) as u64;
+    for held in context.fields() {
+        meta.write(held.field, held.value);
+    }
+    Some(meta)
 }
 
 /// Collects verdicts, in the order in which they are given.

@@ -156,6 +156,9 @@ impl PacketIns {
                 cookie: Cookie(u64::MAX),
                 matching: Match::any().with(Field::InPort, port.into()),
                 data: data.to_vec(),
+                userdata: Vec::new(),
+                continuation: Vec::new(),
+                controller_id: 0,
             };
             encode(version, &Message::PacketIn(body))
         };

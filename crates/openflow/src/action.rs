@@ -8,10 +8,13 @@
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::learn::Learn;
+use crate::packet_in_reason::PacketInReason;
 use crate::subfield::BitRange;
 use crate::text::action as text;
+use crate::text::controller;
 use crate::text::learn;
 use crate::text::subfield;
+use crate::to_controller::ToController;
 use crate::version::{Version, numbers};
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -23,6 +26,7 @@ pub const MAX_LEN_NO_BUFFER: u16 = 0xffff;
 pub const DIMENSIONS: RangeInclusive<u8> = 2..=64;
 
 pub(crate) mod argument;
+mod controllers;
 mod row;
 mod set_field;
 mod syntax;
@@ -38,7 +42,7 @@ use argument::{Argument, ArgumentSummary, bind, elements};
 /// name and keys, its numbers, its effect, its place in the action set, and what else differs from
 /// [`PLAIN`].
 macro_rules! actions {
-    ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )?
+    ($($(#[doc = $doc:literal])* $variant:ident $([ $before:literal ])? $( ( $arg:ty ) )?
         $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty $(=> $pad:literal)?
             $([ $own:literal ])?),+ } )?
         $text:literal $ryu:literal ( $($keys:tt)* ) [$($numbers:tt)*], $effect:expr, $in_set:expr
@@ -48,7 +52,7 @@ macro_rules! actions {
             Action
             /// An action without its arguments: the row's key.
             ActionKind
-            $($(#[doc = $doc])* $variant $( ( $arg ) )?
+            $($(#[doc = $doc])* $variant $([ $before ])? $( ( $arg ) )?
                 $( { $($(#[doc = $fdoc])* $fname : $fty $(=> $pad)? $([ $own ])?),+ } )?;)+
         }
 
@@ -253,6 +257,30 @@ actions! {
     Learn(Box<Learn>) "learn" "NX_LEARN" (learn) [], HeaderEffect::None, InSet::Never,
         nicira: Some(16),
         syntax: Syntax::Own { parse: learn::parse, format: learn::format };
+    /// Send the packet to some of the controllers, for a reason (Nicira's `NXAST_CONTROLLER`).
+    Controller {
+        /// Bytes for a packet-in, as those of an output.
+        max_len: u16,
+        /// The controllers that get it, by the number that they have chosen.
+        controller_id: u16,
+        /// The reason that the packet-in names.
+        reason: PacketInReason => 1
+    } "controller" "NX_CONTROLLER" (max_len = 0xffff, controller_id = 0, reason = 1) [],
+        HeaderEffect::None, InSet::Never, nicira: Some(20),
+        syntax: Syntax::Own { parse: controller::parse, format: controller::format };
+    /// The same with data, a meter or a pause of the packet (Nicira's `NXAST_CONTROLLER2`).
+    ControllerProperties [6] (Box<ToController>) "controller_properties" "NX_CONTROLLER2"
+        (controller) [], HeaderEffect::None, InSet::Never, nicira: Some(37),
+        syntax: Syntax::Own { parse: controller::parse, format: controller::format };
+    /// Decrement the IP TTL or hop limit; where it is used up, these controllers get the packet
+    /// (Nicira's `NXAST_DEC_TTL_CNT_IDS`).
+    DecNwTtlTo(Vec<u16>) "dec_ttl_cnt_ids" "NX_DEC_TTL_CNT_IDS" (cnt_ids) [],
+        HeaderEffect::DecTtl(TtlLayer::Ip), InSet::At(SetStep::DecTtl, 1), nicira: Some(21),
+        needs: IP,
+        syntax: Syntax::Own { parse: text::dec_ttl, format: text::format_dec_ttl };
+    /// Bytes that are kept with the entry and have no effect (Nicira's `NXAST_NOTE`).
+    Note(Vec<u8>) "note" "NX_NOTE" (data = 0) [], HeaderEffect::None, InSet::Never, nicira: Some(8),
+        syntax: Syntax::Own { parse: text::note, format: text::format_note };
     /// 1.0: set the VLAN id, pushing a tag where there is none.
     SetVlanVid(u16) "mod_vlan_vid" "SET_VLAN_VID" (vlan_vid) [V1_0: 1; V1_0],
         HeaderEffect::WriteTag, set_at(2),

@@ -18,6 +18,8 @@ use crate::port::{PacketQueue, PortDesc, PortMod, PortReason, PortStats, PortSta
 use crate::table::{TableFeatures, TableMod, TableReason, TableStats, TableStatus};
 use crate::version::{Numbers, Version, VersionBitmap, numbers};
 
+pub use crate::packet_in_reason::PacketInReason;
+
 /// The side that may send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
@@ -370,41 +372,6 @@ pub struct SwitchConfig {
     pub miss_send_len: u16,
 }
 
-numbered! {
-    /// Why a packet-in is sent.
-    pub enum PacketInReason: u8 {
-        /// The table-miss entry sent it, or in 1.0 no entry matched.
-        NoMatch = 0 => "no_match",
-        /// An action sent it.
-        Action = 1 => "action",
-        /// Its TTL was not valid.
-        InvalidTtl = 2 => "invalid_ttl",
-        /// An action of the action set sent it; an action's in earlier versions.
-        ActionSet = 3 => "action_set" since V1_4,
-        /// A bucket of a group sent it; an action's in earlier versions.
-        Group = 4 => "group" since V1_4,
-        /// A packet-out sent it; an action's in earlier versions.
-        PacketOut = 5 => "packet_out" since V1_4,
-    }
-}
-
-impl PacketInReason {
-    /// The reason as a version has it: earlier ones have one for all actions that send packets.
-    #[must_use]
-    pub fn nearest_in(self, version: Version) -> Self {
-        match self {
-            Self::ActionSet | Self::Group | Self::PacketOut if !self.is_in(version) => Self::Action,
-            Self::NoMatch
-            | Self::Action
-            | Self::InvalidTtl
-            | Self::ActionSet
-            | Self::Group
-            | Self::PacketOut
-            | Self::Unknown(_) => self,
-        }
-    }
-}
-
 /// A packet for the controller. In 1.0 the match holds `in_port` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
@@ -422,6 +389,13 @@ pub struct PacketIn {
     pub matching: Match,
     /// The packet, or its beginning.
     pub data: Vec<u8>,
+    /// Data of a `controller` action, of packet-ins in properties only.
+    pub userdata: Vec<u8>,
+    /// The switch's own record of a packet that waits to be resumed, likewise.
+    pub continuation: Vec<u8>,
+    /// The controllers that get it, by the number that they have chosen; no part of the message on
+    /// the wire.
+    pub controller_id: u16,
 }
 
 /// Layout of packet-ins on a connection.

@@ -5,6 +5,7 @@
 //! flow entry must never be broader than what was asked.
 
 pub(crate) mod action;
+pub(crate) mod controller;
 mod flow;
 mod forms;
 mod group;

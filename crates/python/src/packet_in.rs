@@ -126,6 +126,8 @@ class! {
         fn _match<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
             let head = openflow::message::PacketIn {
                 data: Vec::new(),
+                userdata: Vec::new(),
+                continuation: Vec::new(),
                 matching: self.inner.matching.clone(),
                 ..self.inner
             };

@@ -284,6 +284,9 @@ impl TestSwitch {
             cookie: Cookie(cookie),
             matching: openflow::Match::any().with(Field::InPort, in_port.into()),
             data,
+            userdata: Vec::new(),
+            continuation: Vec::new(),
+            controller_id: 0,
         }))
     }
 

@@ -10,6 +10,7 @@ mod asynchronous;
 mod bridges;
 mod bundles;
 mod connection;
+mod continuation;
 mod controllers;
 mod delivery;
 mod ending;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use datapath::Removed;
 use datapath::fast::{Control, Op};
-use openflow::message::{PacketOut, SwitchDesc};
+use openflow::message::SwitchDesc;
 use openflow::{DatapathId, Error};
 use tokio::sync::{Mutex, Notify, oneshot};
 
@@ -37,7 +37,8 @@ use crate::counters::Counters;
 use crate::journal::Journal;
 use crate::request::RequestContext;
 use crate::worker::{
-    BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, ShardSample, WorkerState,
+    BarrierId, Clock, CommandQueue, GivenPacket, PortMap, Shard, ShardCommand, ShardSample,
+    WorkerState,
 };
 
 /// Shortest time between two flushes that are asked for only to let removed entries go: a flush
@@ -282,12 +283,13 @@ impl Bridge {
         }
     }
 
-    /// Stages a packet-out. One worker carries out all of them, so that they stay in order.
-    fn packet_out(&self, request: RequestContext, packet_out: PacketOut) {
+    /// Stages a packet of a controller's. One worker carries out all of them, so that they stay in
+    /// order.
+    fn stage_packet(&self, request: RequestContext, packet: GivenPacket) {
         if let Some(link) = self.links.first() {
             self.stage_ops();
             self.packet_outs.set(PacketOuts::Staged);
-            link.staged.borrow_mut().push(ShardCommand::PacketOut(Box::new((request, packet_out))));
+            link.staged.borrow_mut().push(ShardCommand::PacketOut(Box::new((request, packet))));
         }
     }
 

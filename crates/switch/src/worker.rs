@@ -34,7 +34,7 @@ mod wire;
 
 pub(crate) use clock::{Clock, VIRTUAL};
 pub(crate) use command::{
-    BarrierId, CommandQueue, PortSerial, ShardCommand, ShardUpcalls, WorkerEvent,
+    BarrierId, CommandQueue, GivenPacket, PortSerial, ShardCommand, ShardUpcalls, WorkerEvent,
 };
 pub(crate) use device_thread::close_all;
 pub(crate) use doorbell::Doorbell;

@@ -7,12 +7,14 @@
 use openflow::action::{METER, ReadArguments, WriteArguments};
 use openflow::error::NICIRA;
 use openflow::translate::{self, Context};
-use openflow::{Action, ActionKind, BitRange, Error, Field, Learn, MeterId, PortNo, Version};
+use openflow::{
+    Action, ActionKind, BitRange, Error, Field, Learn, MeterId, PortNo, ToController, Version,
+};
 
 use crate::error::{EncodeError, Fault};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{learn, oxm};
+use crate::{controller, learn, oxm};
 
 /// Length of the meter among the actions of 1.5.
 const METER_LEN: u16 = 8;
@@ -177,6 +179,14 @@ impl ReadArguments for Reading<'_, '_> {
         }
     }
 
+    fn to_controller(&mut self) -> reader::ReadResult<ToController> {
+        controller::read(self.r)
+    }
+
+    fn controller_ids(&mut self) -> reader::ReadResult<Vec<u16>> {
+        controller::read_ids(self.r)
+    }
+
     #[inline]
     fn bytes(&mut self) -> reader::ReadResult<Vec<u8>> {
         Ok(self.r.rest().to_vec())
@@ -312,6 +322,14 @@ impl WriteArguments for Writing<'_, '_> {
             Some(field) => oxm::write_value(self.w, field, value),
             None => Err(EncodeError::Invalid { what: "value of no field" }),
         }
+    }
+
+    fn to_controller(&mut self, asked: &ToController) -> writer::WriteResult<()> {
+        controller::write(self.w, asked)
+    }
+
+    fn controller_ids(&mut self, ids: &[u16]) -> writer::WriteResult<()> {
+        controller::write_ids(self.w, ids)
     }
 
     #[inline]

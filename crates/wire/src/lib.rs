@@ -29,6 +29,7 @@
 mod action;
 mod bundle;
 mod compat;
+mod controller;
 mod error;
 mod error_message;
 mod experimenter;
@@ -67,4 +68,5 @@ pub use header::{Frame, HEADER_LEN, MAX_FRAME_LEN, MessageHeader, frame_len};
 pub use hello::decode_hello;
 pub use message::{decode, decode_in, encode, encode_in, encode_into};
 pub use multipart_frame::MultipartReplyFrame;
+pub use nicira::{read_resume, write_resume};
 pub use split::ReplyFrames;

@@ -14,6 +14,7 @@ use openflow::message::{
 };
 use openflow::{Cookie, Error, GroupId, Match, Message, MessageKind, TableId, Version};
 
+use crate::error::EncodeError;
 use crate::flow::{
     read_command_v1_0, read_flags_v1_0, read_reason, require_v1_0_limits, write_command_v1_0,
     write_flags_v1_0, write_reason,
@@ -45,6 +46,11 @@ const TABLE_ID: u16 = 3;
 const COOKIE: u16 = 4;
 const REASON: u16 = 5;
 const METADATA: u16 = 6;
+const USERDATA: u16 = 7;
+const CONTINUATION: u16 = 8;
+
+/// Padding between the head of a continuation and its own properties.
+const CONTINUATION_PAD: usize = 4;
 
 /// Reads the body of a message after its type.
 pub(crate) type Read = fn(&mut Reader<'_>) -> reader::ReadResult<Message>;
@@ -204,7 +210,19 @@ fn read_packet_in(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let matching = nxm::read(r, match_len, Purpose::Context)?.matching;
     r.skip(2)?;
     let data = r.rest().to_vec();
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
+    let (userdata, continuation) = (Vec::new(), Vec::new());
+    Ok(PacketIn {
+        buffer_id,
+        total_len,
+        reason,
+        table_id,
+        cookie,
+        matching,
+        data,
+        userdata,
+        continuation,
+        controller_id: 0,
+    })
 }
 
 /// A packet without an entry comes by an entry of Open vSwitch's own there, whose cookie is zero.
@@ -221,8 +239,27 @@ fn write_packet_in(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult
     Ok(())
 }
 
-/// Properties that Weir does not send (data of a controller's action, state of a paused packet) are
-/// refused: the packet would be taken for another.
+/// The body of a request to resume a packet (`NXT_RESUME`), which is that of the packet-in in
+/// properties.
+///
+/// # Errors
+/// `OFPET_BAD_PROPERTY` for what is no list of these properties, and the errors of fields.
+pub fn read_resume(version: Version, body: &[u8]) -> Result<PacketIn, Error> {
+    let mut r = Reader::new(version, body, 0, "resume");
+    read_packet_in_properties(&mut r).map_err(|fault| fault.error)
+}
+
+/// Writes such a body.
+///
+/// # Errors
+/// [`EncodeError::TooLong`] for what does not fit its length field.
+pub fn write_resume(version: Version, paused: &PacketIn) -> Result<Vec<u8>, EncodeError> {
+    let mut body = Vec::new();
+    write_packet_in_properties(&mut Writer::new(version, &mut body), paused)?;
+    Ok(body)
+}
+
+/// Properties that are not known are refused: the packet would be taken for another.
 fn read_packet_in_properties(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let mut packet = PacketIn {
         buffer_id: None,
@@ -232,6 +269,9 @@ fn read_packet_in_properties(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn>
         cookie: Cookie::NONE,
         matching: Match::any(),
         data: Vec::new(),
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     };
     let mut full_len = None;
     property::read_all(r, Unknown::Refused, |number, body| {
@@ -249,6 +289,12 @@ fn read_packet_in_properties(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn>
                 let mut entries = body.clone().reading("nx_match", Error::BadMatchBadLen);
                 packet.matching = nxm::read_entries(&mut entries, Purpose::Context)?.matching;
                 body.rest();
+            }
+            USERDATA => packet.userdata = body.rest().to_vec(),
+            CONTINUATION => {
+                // Filled up in front, so that what a switch has put there begins at eight bytes.
+                body.skip(CONTINUATION_PAD)?;
+                packet.continuation = body.rest().to_vec();
             }
             _ => return Ok(false),
         }
@@ -279,6 +325,16 @@ fn write_packet_in_properties(w: &mut Writer<'_>, packet: &PacketIn) -> writer::
     property::write(w, REASON, |w| w.u8(reason))?;
     property::write(w, METADATA, |w| {
         packet.matching.fields().iter().for_each(|held| oxm::write_held(w, held));
+    })?;
+    if !packet.userdata.is_empty() {
+        property::write(w, USERDATA, |w| w.bytes(&packet.userdata))?;
+    }
+    if packet.continuation.is_empty() {
+        return Ok(());
+    }
+    property::write(w, CONTINUATION, |w| {
+        w.zeros(CONTINUATION_PAD);
+        w.bytes(&packet.continuation);
     })
 }
 

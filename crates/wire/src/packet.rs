@@ -21,7 +21,19 @@ pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     r.skip(1)?;
     let (table_id, cookie) = (TableId(0), Cookie(u64::MAX));
     let data = r.rest().to_vec();
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
+    let (userdata, continuation) = (Vec::new(), Vec::new());
+    Ok(PacketIn {
+        buffer_id,
+        total_len,
+        reason,
+        table_id,
+        cookie,
+        matching,
+        data,
+        userdata,
+        continuation,
+        controller_id: 0,
+    })
 }
 
 pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
@@ -31,7 +43,19 @@ pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let matching = matching::read(r, Purpose::Context)?;
     r.skip(2)?;
     let data = r.rest().to_vec();
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
+    let (userdata, continuation) = (Vec::new(), Vec::new());
+    Ok(PacketIn {
+        buffer_id,
+        total_len,
+        reason,
+        table_id,
+        cookie,
+        matching,
+        data,
+        userdata,
+        continuation,
+        controller_id: 0,
+    })
 }
 
 pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {

@@ -38,6 +38,9 @@ fn packet_in(port: u32, data: Vec<u8>) -> PacketIn {
         cookie: Cookie(0),
         matching: Match::any().with(Field::InPort, port.into()),
         data,
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     }
 }
 

@@ -565,6 +565,9 @@ fn one_of_each_kind(handle: &Handle, dpid: DatapathId) -> Vec<(ControllerEvent, 
         cookie: Cookie(0),
         matching: Match::any().with(Field::InPort, 2),
         data: vec![7; 61],
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     };
     let status = PortStatus { reason: PortReason::Modify, desc: down };
     let (xid, removed, message) = (Xid(0), removed(), Message::BarrierReply);

@@ -136,6 +136,9 @@ fn packet_in(number: usize) -> Message {
         cookie: Cookie(u64::MAX),
         matching: Match::any().with(Field::InPort, 2),
         data,
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     })
 }
 

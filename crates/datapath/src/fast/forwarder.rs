@@ -31,6 +31,7 @@ mod program;
 mod program_cache;
 mod reassemble;
 mod replica;
+mod resume;
 mod tier;
 mod tiers;
 mod versions;

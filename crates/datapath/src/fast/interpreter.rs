@@ -9,6 +9,7 @@
 mod action;
 mod mirror;
 mod normal;
+mod pause;
 mod pipeline_packet;
 
 use std::ops::ControlFlow;
@@ -18,7 +19,9 @@ use openflow::group::GroupType;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
 use openflow::text::{format_actions, format_flow_mod};
-use openflow::{Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId};
+use openflow::{
+    Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId, ToController,
+};
 use packet::rewrite::set_field;
 use packet::{Meta, PacketBuf, extract};
 
@@ -27,6 +30,7 @@ pub(super) use self::action::{
 };
 use self::mirror::mirror;
 pub(super) use self::normal::{Stations, forward_as_switch};
+use self::pause::Pause;
 pub(super) use self::pipeline_packet::{Packet, refusal};
 use crate::action_set::{ActionSet, Origin};
 use crate::config::{Miss, Settings};
@@ -35,6 +39,7 @@ use crate::groups::{Group, Groups, MAX_CHAIN};
 use crate::meters::remarked;
 use crate::mirrors::Side;
 use crate::ports::{Port, Ports};
+use crate::verdict::HandUp;
 
 /// Copies that groups may make of one packet. Groups lead to no loop, but a chain of groups with
 /// many buckets each asks for more copies than anyone can make.
@@ -126,7 +131,7 @@ pub(super) trait Target<'a> {
     fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> WalkFlow;
 
     /// A copy of the packet goes to the controller.
-    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16);
+    fn packet_in(&mut self, packet: &Packet, hand_up: &HandUp);
 
     /// An entry has a table searched while its list runs; whether that is the last thing that the
     /// entry does. `Break` when it is not for this target.
@@ -210,6 +215,8 @@ pub(super) struct Interpreter<'a, T> {
     table_allowed: bool,
     /// Whether the packet has left the tables, and its action set is carried out.
     in_action_set: bool,
+    /// The pause of the packet or of the present copy, whose way ends with it.
+    pause: Option<Pause>,
 }
 
 impl<'a> Activation<'a> {
@@ -261,6 +268,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             chained: 0,
             table_allowed: false,
             in_action_set: false,
+            pause: None,
         }
     }
 
@@ -305,6 +313,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             // Whatever ends it has given its verdict.
             let _end: WalkFlow = self.action_set(&mut packet);
         }
+        self.end_pause(&packet, false);
         self.target.discard(packet);
     }
 
@@ -320,6 +329,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         if end == WalkFlow::Continue(true) {
             end = self.action_set(packet).map_continue(|()| true);
         }
+        self.end_pause(packet, false);
         self.set = before;
         end.map_continue(|_| ())
     }
@@ -345,6 +355,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
                 WalkFlow::Continue(ended) => has_ended = ended,
                 WalkFlow::Break(stop) => {
                     while self.active.len() > base {
+                        self.keep_for_pause();
                         self.leave();
                     }
                     return WalkFlow::Break(stop);
@@ -507,10 +518,22 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         set: &ActionSet,
         origin: Option<Origin>,
     ) -> WalkFlow {
+        self.run_list(packet, set.in_order().map(|(action, by)| (action, origin.unwrap_or(by))))
+    }
+
+    /// Carries out actions that no activation has.
+    fn run_list<'l>(
+        &mut self,
+        packet: &mut Packet,
+        mut list: impl Iterator<Item = (&'l Action, Origin)>,
+    ) -> WalkFlow {
         let base = self.active.len();
-        for (action, written_by) in set.in_order() {
-            self.action(packet, action, origin.unwrap_or(written_by))?;
-            self.run(packet, base)?;
+        while let Some((action, by)) = list.next() {
+            self.action(packet, action, by)?;
+            if let WalkFlow::Break(stop) = self.run(packet, base) {
+                self.keep_list_for_pause(list);
+                return WalkFlow::Break(stop);
+            }
         }
         WalkFlow::Continue(())
     }
@@ -552,7 +575,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             Executed::Rewritten(false) => {
                 self.target.note(|| "does not fit the packet: skipped".to_owned());
             }
-            Executed::TtlInvalid => return self.invalid_ttl(packet, origin),
+            Executed::TtlInvalid => return self.invalid_ttl(packet, action, origin),
             Executed::Output { port, queue, max_len } => {
                 return self.output(packet, queue.or(packet.queue), port, max_len, origin);
             }
@@ -567,6 +590,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
                 });
                 self.target.teach(packet, learn)?;
             }
+            Executed::Controller => return self.controller(packet, action, origin),
             // What came before it holds.
             Executed::Exit => return WalkFlow::Break(Stop::Packet),
         }
@@ -574,15 +598,51 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     }
 
     /// The packet goes no further (clause 5.12); the controller may want to know.
-    fn invalid_ttl(&mut self, packet: &Packet, origin: Origin) -> WalkFlow {
+    fn invalid_ttl(&mut self, packet: &Packet, action: &Action, origin: Origin) -> WalkFlow {
         let settings = self.around.settings;
-        if settings.invalid_ttl_to_controller {
-            let (reason, max_len) = (PacketInReason::InvalidTtl, settings.miss_send_len);
-            self.packet_in(packet, reason, origin, max_len);
-        } else {
+        let controller_ids = action.invalid_ttl_to();
+        if !settings.invalid_ttl_to_controller || controller_ids.is_empty() {
             self.drop(DropReason::InvalidTtl);
+            return WalkFlow::Break(Stop::Packet);
+        }
+        let (reason, max_len) = (PacketInReason::InvalidTtl, settings.miss_send_len);
+        for controller_id in controller_ids {
+            let plain = HandUp::plain(reason, origin, max_len);
+            self.hand_up(packet, &HandUp { controller_id: *controller_id, ..plain });
         }
         WalkFlow::Break(Stop::Packet)
+    }
+
+    /// Carries out a `controller` action. A meter of its own bounds what goes up, and nothing else.
+    fn controller(&mut self, packet: &Packet, action: &Action, origin: Origin) -> WalkFlow {
+        let Some(asked) = action.to_controller() else { return WalkFlow::Continue(()) };
+        if asked.pauses {
+            return self.begin_pause(asked, origin);
+        }
+        self.hand_up_as_asked(packet, asked, origin, Vec::new());
+        WalkFlow::Continue(())
+    }
+
+    fn hand_up_as_asked(
+        &mut self,
+        packet: &Packet,
+        asked: ToController,
+        origin: Origin,
+        continuation: Vec<u8>,
+    ) {
+        let meter = asked.meter;
+        let hand_up = HandUp::asked(asked, origin, continuation);
+        let Some(meter) = meter else { return self.hand_up(packet, &hand_up) };
+        let mut copy = packet.clone();
+        if self.meter(&mut copy, meter).is_continue() {
+            self.hand_up(&copy, &hand_up);
+        }
+    }
+
+    fn hand_up(&mut self, packet: &Packet, hand_up: &HandUp) {
+        self.has_verdict = true;
+        self.target.note(|| format!("to the controller: {}", hand_up.reason.text()));
+        self.target.packet_in(packet, hand_up);
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
@@ -590,9 +650,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         if reason == PacketInReason::NoMatch && in_port.is_some_and(Port::no_packet_in) {
             return self.drop(DropReason::NoPacketIn);
         }
-        self.has_verdict = true;
-        self.target.note(|| format!("to the controller: {}", reason.text()));
-        self.target.packet_in(packet, reason, origin, max_len);
+        self.hand_up(packet, &HandUp::plain(reason, origin, max_len));
     }
 
     /// Executes an output (clauses 4.5 and 5.12). A packet never leaves by the port that it came in
@@ -711,6 +769,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             let end = self.deeper(|walk| walk.run_set(&mut copy, &set, Some(origin)));
             self.in_bucket = in_bucket;
             self.chained -= 1;
+            self.end_pause(&copy, true);
             self.target.end_bucket(copy);
             flow_after_copy(end)?;
         }

@@ -293,6 +293,14 @@ impl Datapath for Fast {
         sent
     }
 
+    fn resume(&mut self, paused: &PacketIn, now: Nanos, out: &mut Out) -> Result<(), Error> {
+        let inner = self.inner.get_mut();
+        let resumed = inner.forwarder.resume(paused, now, &mut Verdicts(out));
+        inner.learn();
+        self.recount();
+        resumed
+    }
+
     fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
         self.inner.borrow().control.trace(frame, in_port, now)
     }

@@ -15,6 +15,7 @@ use super::effect::Effect;
 use super::run::{PacketState, Run};
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
+use crate::verdict::HandUp;
 
 /// Whether an action fitted the packet, unless it found the TTL used up.
 type Fits = Result<bool, TtlInvalid>;
@@ -33,7 +34,7 @@ impl Run<'_> {
             return None;
         }
         match self.carry_out(&mut packet, action, origin) {
-            Ok(true) if self.is_withdrawn || *action == Action::Exit => None,
+            Ok(true) if self.is_withdrawn || action.ends_lists() => None,
             Ok(true) => Some(packet),
             Ok(false) => {
                 self.step(|| "does not fit the packet: skipped".to_owned());
@@ -41,9 +42,13 @@ impl Run<'_> {
                 Some(packet)
             }
             Err(TtlInvalid) => {
-                if self.dp.settings.invalid_ttl_to_controller {
+                let controller_ids = action.invalid_ttl_to();
+                if self.dp.settings.invalid_ttl_to_controller && !controller_ids.is_empty() {
                     let max_len = self.dp.settings.miss_send_len;
-                    self.packet_in(&packet, PacketInReason::InvalidTtl, origin, max_len);
+                    for controller_id in controller_ids.iter().copied() {
+                        let plain = HandUp::plain(PacketInReason::InvalidTtl, origin, max_len);
+                        self.hand_up(&packet, &HandUp { controller_id, ..plain });
+                    }
                 } else {
                     self.drop(DropReason::InvalidTtl);
                 }
@@ -82,13 +87,11 @@ impl Run<'_> {
                 Ok(key.has(src) && packet.write_bits(dst, to, key.get(src) >> src_offset))
             }
             Action::OutputReg { bits, src, max_len } => {
-                let number = packet.key().get(src) >> bits.offset;
-                let number = number & ((1_u128 << bits.n_bits) - 1);
+                let number = packet.key().get(src) >> bits.offset & ((1_u128 << bits.n_bits) - 1);
                 let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
                 self.send_to(packet, port, max_len, by);
                 Ok(true)
             }
-            // Tags and headers.
             Action::PushVlan(eth_type) => Ok(rewrite::push_vlan(frame, eth_type)),
             Action::PopVlan | Action::StripVlan => Ok(rewrite::pop_vlan(frame)),
             Action::PushMpls(eth_type) => Ok(rewrite::push_mpls(frame, eth_type)),
@@ -98,7 +101,7 @@ impl Run<'_> {
             // Times to live.
             Action::SetNwTtl(ttl) => Ok(rewrite::set_nw_ttl(frame, ttl)),
             Action::SetMplsTtl(ttl) => Ok(rewrite::set_mpls_ttl(frame, ttl)),
-            Action::DecNwTtl => rewrite::dec_nw_ttl(frame),
+            Action::DecNwTtl | Action::DecNwTtlTo(_) => rewrite::dec_nw_ttl(frame),
             Action::DecMplsTtl => rewrite::dec_mpls_ttl(frame),
             Action::CopyTtlOut => Ok(rewrite::copy_ttl_out(frame)),
             Action::CopyTtlIn => Ok(rewrite::copy_ttl_in(frame)),
@@ -123,8 +126,11 @@ impl Run<'_> {
             Action::Resubmit(port) => Ok(self.resubmit(packet, port.port(), TableId::ALL)),
             Action::ResubmitTable { port, table } => Ok(self.resubmit(packet, port.port(), table)),
             Action::Learn(ref learn) => Ok(self.teach(packet, learn)),
+            Action::Controller { .. } | Action::ControllerProperties(_) => {
+                Ok(self.controller(packet, action, by))
+            }
             // Nothing goes on behind an exit: see `action`. No lookup ends with a conjunction.
-            Action::Exit | Action::Conjunction { .. } => Ok(true),
+            Action::Exit | Action::Conjunction { .. } | Action::Note(_) => Ok(true),
             // Refused when the entry, bucket or packet-out came.
             Action::Experimenter { .. } => Ok(false),
         }

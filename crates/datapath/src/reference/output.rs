@@ -12,7 +12,7 @@ use crate::counter::{Counter, DropReason};
 use crate::macs::{is_link_local, is_multicast};
 use crate::mirrors::Side;
 use crate::ports::Port;
-use crate::verdict::{Verdict, packet_in_context, packet_in_data};
+use crate::verdict::{HandUp, Verdict, packet_in_context, packet_in_data};
 use crate::vlans::{PortVlans, tag_of};
 
 impl Run<'_> {
@@ -139,18 +139,26 @@ impl Run<'_> {
         if ingress.is_some_and(Port::no_packet_in) && reason == PacketInReason::NoMatch {
             return self.drop(DropReason::NoPacketIn);
         }
+        self.hand_up(packet, &HandUp::plain(reason, by, max_len));
+    }
+
+    pub(super) fn hand_up(&mut self, packet: &PacketState, hand_up: &HandUp) {
+        let HandUp { reason, origin, max_len, controller_id, userdata, continuation } = hand_up;
         self.step(|| format!("to the controller: {}", reason.text()));
         self.effect(Effect::Count(Counter::PacketIns));
         let data = packet_in_data(&packet.frame, packet.arrived_len);
         let message = PacketIn {
             buffer_id: None,
             total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
-            reason,
-            table_id: by.table_id,
-            cookie: by.cookie,
+            reason: *reason,
+            table_id: origin.table_id,
+            cookie: origin.cookie,
             matching: packet_in_context(&packet.meta),
             data,
+            userdata: userdata.clone(),
+            continuation: continuation.clone(),
+            controller_id: *controller_id,
         };
-        self.verdict(Verdict::PacketIn { message, max_len });
+        self.verdict(Verdict::PacketIn { message, max_len: *max_len });
     }
 }

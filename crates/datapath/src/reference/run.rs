@@ -8,7 +8,9 @@
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
 use openflow::text::{format_instructions, format_match};
-use openflow::{Action, BitRange, Field, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::{
+    Action, BitRange, Field, Instruction, MeterId, PortNo, QueueId, TableId, ToController,
+};
 use packet::rewrite::set_field;
 use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
@@ -17,6 +19,7 @@ use super::effect::{Effect, Effects};
 use super::entry::Entry;
 use crate::action_set::{ActionSet, Origin};
 use crate::config::{Fragments, Miss};
+use crate::continuation::Level;
 use crate::counter::{Counter, DropReason};
 use crate::meters::remarked;
 use crate::mirrors::Side;
@@ -70,8 +73,19 @@ impl PacketState {
     }
 }
 
+/// A pause of the packet at hand, until its lists have been left.
+pub(super) struct Waiting {
+    pub(super) packet: PacketState,
+    pub(super) asked: ToController,
+    pub(super) by: Origin,
+    pub(super) is_behind_tables: bool,
+    pub(super) is_packet_out: bool,
+    pub(super) levels: Vec<Level>,
+    pub(super) then: Vec<(Action, Origin)>,
+}
+
 /// A thing that is still to be done with a packet, for the entry that asks for it.
-enum Todo<'a> {
+pub(super) enum Todo<'a> {
     Instruction(&'a Instruction, Origin),
     Action(&'a Action, Origin),
     /// The search of a table that an entry leads to.
@@ -87,13 +101,13 @@ enum Todo<'a> {
 pub(super) struct Place {
     /// The table of the entry that is carried out; the first one for a packet-out and for the
     /// action set.
-    table: TableId,
+    pub(super) table: TableId,
     /// Resubmits to the same or an earlier table that it is in.
     pub(super) resubmits_deep: usize,
     /// Whether the present list of actions is a bucket's.
     pub(super) is_in_bucket: bool,
     /// Depth of the steps of a trace.
-    steps_deep: usize,
+    pub(super) steps_deep: usize,
 }
 
 /// The most searches of further tables for one packet (resubmits, gotos, outputs to `TABLE`), and
@@ -125,9 +139,11 @@ pub(super) struct Run<'a> {
     /// Whether the action set is carried out.
     pub(super) is_behind_tables: bool,
     /// The things that are still to be done, the next one last.
-    todo: Vec<Todo<'a>>,
+    pub(super) todo: Vec<Todo<'a>>,
     /// The action set of the packet.
-    set: ActionSet,
+    pub(super) set: ActionSet,
+    /// The pause of the packet, whose way ends with it.
+    pub(super) pause: Option<Waiting>,
     /// Searches of further tables so far, and actions.
     searches: usize,
     actions: usize,
@@ -155,6 +171,7 @@ impl<'a> Run<'a> {
             is_behind_tables: false,
             todo: Vec::new(),
             set: ActionSet::default(),
+            pause: None,
             searches: 0,
             actions: 0,
             is_withdrawn: false,
@@ -255,7 +272,11 @@ impl<'a> Run<'a> {
         let (place, until) = (self.place, self.todo.len());
         let in_port = packet.meta.in_port;
         let left = if self.search(&packet, TableId(0), in_port) {
-            self.work(packet, until)
+            let left = self.work(packet, until);
+            if left.is_none() {
+                self.leave(until, true);
+            }
+            left
         } else {
             self.no_match(&packet, TableId(0));
             None
@@ -264,12 +285,13 @@ impl<'a> Run<'a> {
         if let Some(packet) = left {
             self.action_set(packet);
         }
+        self.end_pause(false);
         self.set = before;
     }
 
     /// The end of the pipeline: the action set is carried out (clause 5.10). What an entry that it
     /// resubmits to writes to the set comes too late.
-    fn action_set(&mut self, packet: PacketState) {
+    pub(super) fn action_set(&mut self, packet: PacketState) {
         self.step(|| "action set".to_owned());
         let set = std::mem::take(&mut self.set);
         self.is_behind_tables = true;
@@ -283,20 +305,21 @@ impl<'a> Run<'a> {
     pub(super) fn packet_out(&mut self, packet: PacketState, list: &'a [Action]) {
         self.todo.extend(list.iter().rev().map(|action| Todo::Action(action, Origin::NONE)));
         let left = self.work(packet, 0);
+        if left.is_none() {
+            self.leave(0, true);
+        }
         if let Some(packet) = left.filter(|_| self.set.in_order().next().is_some()) {
             self.action_set(packet);
         }
+        self.end_pause(false);
     }
 
-    /// Does what is to be done beyond the first `until` things; what is left of the packet.
+    /// Does what is to be done beyond the first `until` things; what is left of the packet. Where
+    /// nothing is, some of them may be left, see [`Run::leave`].
     pub(super) fn work(&mut self, mut packet: PacketState, until: usize) -> Option<PacketState> {
         while self.todo.len() > until {
             let Some(todo) = self.todo.pop() else { break };
-            let Some(left) = self.next(packet, todo, until) else {
-                self.todo.truncate(until);
-                return None;
-            };
-            packet = left;
+            packet = self.next(packet, todo, until)?;
         }
         Some(packet)
     }
@@ -430,7 +453,10 @@ impl<'a> Run<'a> {
             let packet = self.action(packet, action, by)?;
             self.work(packet, until)
         });
-        self.todo.truncate(until);
+        if left.is_none() {
+            self.leave(until, false);
+            self.leave_list(list);
+        }
         self.place = before;
         left
     }
@@ -443,6 +469,7 @@ impl<'a> Run<'a> {
     ) {
         let was_in_bucket = std::mem::replace(&mut self.place.is_in_bucket, true);
         self.actions(packet.clone(), list);
+        self.end_pause(true);
         self.place.is_in_bucket = was_in_bucket;
     }
 
@@ -474,7 +501,7 @@ impl<'a> Run<'a> {
     }
 
     /// A meter measures the packet, and its band acts (clause 5.7).
-    fn meter(&mut self, mut packet: PacketState, id: MeterId) -> Option<PacketState> {
+    pub(super) fn meter(&mut self, mut packet: PacketState, id: MeterId) -> Option<PacketState> {
         let Some(meter) = self.dp.meters.get(id) else { return Some(packet) };
         let buckets = self.effects.buckets(id).unwrap_or(meter.buckets());
         let bytes = packet.bytes();

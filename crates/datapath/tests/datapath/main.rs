@@ -18,6 +18,7 @@ mod mirrors;
 mod offloads;
 mod properties;
 mod resubmits;
+mod resumes;
 mod saved;
 mod seam;
 mod select_groups;

@@ -3,9 +3,10 @@
 use openflow::field::{ALL_FIELDS, FieldRow, Place, Prereq};
 use openflow::group::{Bucket, GroupType};
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
+use openflow::message::PacketInReason;
 use openflow::{
     Action, BitRange, Cookie, Field, GroupId, Instruction, Learn, MacAddr, Match, MeterId, PortNo,
-    QueueId, ShortPort, TableId,
+    QueueId, ShortPort, TableId, ToController,
 };
 use packet::FlowKey;
 use testkit::Random;
@@ -106,6 +107,7 @@ pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Random) -> Actio
         1 => set_field(matching, key, rng),
         2 => Action::Group(GroupId(1 + rng.below(6) as u32)),
         3 => Action::SetQueue(QueueId(rng.below(3) as u32)),
+        4 if rng.percent(15) => Action::DecNwTtlTo(vec![1; rng.index(4)]),
         4 => Action::DecNwTtl,
         5 => Action::PushVlan(*rng.pick(&[0x8100, 0x8100, 0x88a8])),
         6 => Action::PopVlan,
@@ -170,6 +172,13 @@ pub(crate) fn list_of(
         let at = rng.index(list.len() + 1);
         list.insert(at, learn(tables, matching, rng));
     }
+    while rng.percent(9) {
+        let at = rng.index(list.len() + 1);
+        list.insert(
+            at,
+            if rng.percent(90) { to_controller(rng) } else { Action::Note(vec![7; 6]) },
+        );
+    }
     list
 }
 
@@ -216,6 +225,21 @@ fn learn(tables: u8, matching: &Match, rng: &mut Random) -> Action {
         table: TableId(rng.below(tables.min(4).into()) as u8),
         specs,
     }))
+}
+
+/// A packet for some of the controllers, with whatever such an action has; now and then the packet
+/// waits for them.
+fn to_controller(rng: &mut Random) -> Action {
+    let reasons = [PacketInReason::Action, PacketInReason::NoMatch, PacketInReason::Group];
+    let asked = ToController {
+        max_len: *rng.pick(&[0, 64, 0xffff]),
+        controller_id: *rng.pick(&[0, 0, 1, 500]),
+        reason: *rng.pick(&reasons),
+        userdata: (0..rng.below(3) as u8).collect(),
+        pauses: rng.percent(60),
+        meter: rng.percent(15).then(|| MeterId(1 + rng.below(4) as u32)),
+    };
+    asked.into_action()
 }
 
 /// A resubmit from a table, mostly to a later one.

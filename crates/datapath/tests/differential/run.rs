@@ -8,7 +8,7 @@ use datapath::fast::{Fast, Sink};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
 use openflow::flow::{FlowStats, FlowStatsRequest};
 use openflow::message::PacketIn;
-use openflow::{GroupId, MeterId, PortNo, QueueId, TupleForm, Version};
+use openflow::{Field, GroupId, MeterId, PortNo, QueueId, TupleForm, Version};
 use packet::PacketBuf;
 
 use crate::how::How;
@@ -40,7 +40,16 @@ impl Batch {
         }
         batch
     }
+
+    /// The packets that wait for a controller.
+    fn waiting(&self) -> Vec<PacketIn> {
+        let packets = self.packet_ins.iter().map(|(packet, _)| packet);
+        packets.filter(|packet| !packet.continuation.is_empty()).cloned().collect()
+    }
 }
+
+/// Most resumptions after a batch.
+const RESUMED_MAX: usize = 24;
 
 /// Collects a batch, and counts that every buffer comes back.
 #[derive(Debug, Default)]
@@ -191,7 +200,7 @@ impl Pair<'_> {
                 let sent = r.packet_out(packet_out, now, &mut self.out);
                 let expected = Batch::of(&mut self.out);
                 same("packet-out", sent, f.packet_out(packet_out, now, &mut self.out))?;
-                same("packet-out", expected, Batch::of(&mut self.out))
+                self.resume_all("packet-out", expected)
             }
             Step::Packets(port, frames) => self.packets(*port, frames),
             Step::Wait(ns) => {
@@ -230,7 +239,7 @@ impl Pair<'_> {
             return Err(format!("{text}\n{}", self.traces(port, frames)));
         }
         if expected == batch {
-            return Ok(());
+            return self.resume(batch.waiting());
         }
         let mut text = format!("packets from port {port}");
         for (port, sent) in expected.outputs.iter().chain(&batch.outputs) {
@@ -251,6 +260,37 @@ impl Pair<'_> {
             text += &format!("\n drops: expected {wanted:?}, found {found:?}");
         }
         Err(format!("{text}\n{}", self.traces(port, frames)))
+    }
+
+    /// The same verdicts as these, after which packets that wait go on.
+    fn resume_all(&mut self, what: &str, expected: Batch) -> Result<(), Difference> {
+        let waiting = expected.waiting();
+        same(what, expected, Batch::of(&mut self.out))?;
+        self.resume(waiting)
+    }
+
+    /// Packets that wait go on, and those of them that wait again. Every third is changed by its
+    /// controller, every seventh is damaged.
+    fn resume(&mut self, mut waiting: Vec<PacketIn>) -> Result<(), Difference> {
+        for turn in 0..RESUMED_MAX {
+            let Some(mut paused) = waiting.pop() else { break };
+            if turn % 3 == 2 {
+                paused.matching = paused.matching.with(Field::Reg0, 1).with(Field::InPort, 2);
+                paused.data.truncate(40);
+            }
+            let middle = paused.continuation.len() / 2;
+            if let Some(byte) = paused.continuation.get_mut(middle).filter(|_| turn % 7 == 6) {
+                *byte ^= 1;
+            }
+            let resumed = self.reference.resume(&paused, self.now, &mut self.out);
+            let expected = Batch::of(&mut self.out);
+            let found = self.fast.resume(&paused, self.now, &mut self.out);
+            let what = format!("resumption of {paused:?}");
+            same(&what, resumed, found)?;
+            waiting.extend(expected.waiting());
+            same(&what, expected, Batch::of(&mut self.out))?;
+        }
+        Ok(())
     }
 
     /// The way of the first few frames, as the reference sees it after the batch.

@@ -306,6 +306,9 @@ impl RingSwitch {
             cookie: Cookie(u64::MAX),
             matching: Match::any().with(Field::InPort, arriving.port.into()),
             data: arriving.frame,
+            userdata: Vec::new(),
+            continuation: Vec::new(),
+            controller_id: 0,
         };
         Ok(link.connection().send_as(Xid(0), &Message::PacketIn(packet_in))?)
     }

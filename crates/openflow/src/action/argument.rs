@@ -10,7 +10,9 @@ use super::Action;
 use crate::field::Field;
 use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, ShortPort, TableId};
 use crate::learn::Learn;
+use crate::packet_in_reason::PacketInReason;
 use crate::subfield::BitRange;
+use crate::to_controller::ToController;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
@@ -109,6 +111,10 @@ arguments! {
     Field field: Field, Field;
     /// A value of the field that came last, which must be one that can be set.
     Value value: u128, u128;
+    /// All of a `controller` action with properties.
+    ToController to_controller: ToController, &ToController;
+    /// The numbers of controllers.
+    ControllerIds controller_ids: Vec<u16>, &[u16];
     /// All bytes to the end.
     Bytes bytes: Vec<u8>, &[u8];
     /// All actions to the end.
@@ -169,6 +175,9 @@ argument! {
     Field: Field field, value => *value, number => number;
     u128: Value value, value => *value, number => number;
     Box<Learn>: Learn learn, value => value, learn => Box::new(learn);
+    PacketInReason: U8 u8, value => value.number(), number => Self::from_number(number);
+    Box<ToController>: ToController to_controller, value => value, asked => Box::new(asked);
+    Vec<u16>: ControllerIds controller_ids, value => value, number => number;
     Vec<u8>: Bytes bytes, value => value, number => number;
     Vec<Action>: Actions actions, value => value, list => list,
         fn actions(&self) -> &[Action] { self },
@@ -321,6 +330,16 @@ impl WriteArguments for ArgumentSummary {
 
     fn value(&mut self, value: u128) -> Result<(), Infallible> {
         self.value = Some(value);
+        Ok(())
+    }
+
+    fn to_controller(&mut self, asked: &ToController) -> Result<(), Infallible> {
+        self.list_bytes += size_of::<ToController>() + asked.userdata.len();
+        Ok(())
+    }
+
+    fn controller_ids(&mut self, ids: &[u16]) -> Result<(), Infallible> {
+        self.list_bytes += size_of_val(ids);
         Ok(())
     }
 

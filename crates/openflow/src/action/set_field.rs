@@ -7,6 +7,7 @@ use super::{ACTIONS, Action, ActionKind, ReadArguments};
 use crate::field::{Field, VID_PRESENT};
 use crate::id::PortNo;
 use crate::learn::Learn;
+use crate::to_controller::ToController;
 
 impl Action {
     /// The set-field that does the same as an action of 1.0. Of several fields, as the ports of the
@@ -67,6 +68,14 @@ impl ReadArguments for OneNumber {
     }
 
     fn value(&mut self) -> Result<u128, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn to_controller(&mut self) -> Result<ToController, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn controller_ids(&mut self) -> Result<Vec<u16>, NoArgument> {
         Err(NoArgument)
     }
 

@@ -6,7 +6,7 @@ use super::matching::check_vlan_vid;
 use super::subfield::{self, settable};
 use super::value::{format_value, number, port, unsigned, value};
 use super::words::unknown;
-use super::{PortNames, TextError};
+use super::{PortNames, TextError, controller};
 use crate::action::{
     ACTIONS, Action, ActionKind, DIMENSIONS, MAX_LEN_NO_BUFFER, ReadArguments, Syntax,
     WriteArguments,
@@ -17,6 +17,7 @@ use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind}
 use crate::learn::Learn;
 use crate::matching::Match;
 use crate::subfield::BitRange;
+use crate::to_controller::ToController;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
@@ -160,7 +161,12 @@ fn instruction(word: &str, pair: Pair<'_>) -> Result<Option<Instruction>, TextEr
 }
 
 fn action(pair: Pair<'_>) -> Result<Action, TextError> {
-    let Some(kind) = action_named(pair.key.text) else { return bare_port(pair) };
+    // `controller` is a port's name too.
+    let named = action_named(pair.key.text).filter(|kind| *kind != ActionKind::Controller);
+    let Some(kind) = named else { return bare_port(pair) };
+    let has_ids = pair.value.is_some_and(|value| !value.text.is_empty());
+    let names_controllers = kind == ActionKind::DecNwTtl && has_ids;
+    let kind = if names_controllers { ActionKind::DecNwTtlTo } else { kind };
     let row = kind.row();
     let action = arguments(pair, row.syntax, row.bits, |r| Action::read(kind, r))?;
     let unit = 1_u64 << row.accepts.unwritten_bits();
@@ -174,7 +180,7 @@ fn action(pair: Pair<'_>) -> Result<Action, TextError> {
     }
 }
 
-/// `CONTROLLER:128`, `controller(max_len=128)`, `FLOOD`, or a port's number alone.
+/// `CONTROLLER:128`, `controller(id=5)`, `FLOOD`, or a port's number alone.
 fn bare_port(pair: Pair<'_>) -> Result<Action, TextError> {
     let word = pair.key.text;
     let port = match PortNo::from_reserved_name(word).or_else(|| pair.key.named_port()) {
@@ -184,21 +190,10 @@ fn bare_port(pair: Pair<'_>) -> Result<Action, TextError> {
     };
     let max_len = match pair.value {
         None => MAX_LEN_NO_BUFFER,
-        Some(value) if port == PortNo::CONTROLLER => controller_len(value)?,
+        Some(value) if port == PortNo::CONTROLLER => return controller::parse(value),
         Some(value) => return Err(value.error(format!("{port} takes no argument"))),
     };
     Ok(Action::Output { port, max_len })
-}
-
-fn controller_len(piece: Piece<'_>) -> Result<u16, TextError> {
-    if piece.text.is_empty() {
-        return Ok(MAX_LEN_NO_BUFFER);
-    }
-    match piece.split_once("=") {
-        Some((key, value)) if key.text.trim() == "max_len" => unsigned(value),
-        Some((key, _)) => Err(key.error(format!("`{}` is not known here: max_len", key.text))),
-        None => unsigned(piece),
-    }
 }
 
 /// Reads arguments in the form that the row gives.
@@ -270,6 +265,14 @@ impl ReadArguments for Reading<'_> {
     }
 
     fn value(&mut self) -> Result<u128, TextError> {
+        self.own()
+    }
+
+    fn to_controller(&mut self) -> Result<ToController, TextError> {
+        self.own()
+    }
+
+    fn controller_ids(&mut self) -> Result<Vec<u16>, TextError> {
         self.own()
     }
 
@@ -360,7 +363,25 @@ pub(crate) fn format_enqueue(words: &[String]) -> String {
 
 pub(crate) fn format_experimenter(words: &[String]) -> String {
     let id = words.first().and_then(|id| id.parse::<u32>().ok()).unwrap_or_default();
-    format!("experimenter({id:#x},{})", words.get(1..).unwrap_or_default().join(","))
+    let bytes = words.get(1).filter(|data| !data.is_empty());
+    let len = bytes.map_or(0, |data| data.split('.').count());
+    format!("experimenter({id:#x},{len} bytes)")
+}
+
+pub(crate) fn dec_ttl(piece: Piece<'_>) -> Result<Action, TextError> {
+    controller::controller_ids(piece).map(Action::DecNwTtlTo)
+}
+
+pub(crate) fn format_dec_ttl(words: &[String]) -> String {
+    format!("dec_ttl({})", words.join(","))
+}
+
+pub(crate) fn note(piece: Piece<'_>) -> Result<Action, TextError> {
+    controller::note(piece).map(Action::Note)
+}
+
+pub(crate) fn format_note(words: &[String]) -> String {
+    format!("note:{}", words.join(""))
 }
 
 pub(crate) fn format_set_field(words: &[String]) -> String {
@@ -580,8 +601,16 @@ impl WriteArguments for Words<'_> {
         self.push(word.unwrap_or_else(|| value.to_string()))
     }
 
+    fn to_controller(&mut self, asked: &ToController) -> Result<(), Infallible> {
+        self.push(controller::text(asked))
+    }
+
+    fn controller_ids(&mut self, ids: &[u16]) -> Result<(), Infallible> {
+        ids.iter().try_for_each(|id| self.push(id.to_string()))
+    }
+
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
-        self.push(format!("{} bytes", bytes.len()))
+        self.push(controller::dotted(bytes))
     }
 
     fn actions(&mut self, actions: &[Action]) -> Result<(), Infallible> {

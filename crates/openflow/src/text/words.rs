@@ -14,7 +14,6 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["set_mpls_tc"], "of OpenFlow 1.1", "set_field:VALUE->mpls_tc"),
     (&["push", "pop"], OVS, "move:FIELD->FIELD, which copies a field"),
     (&["fin_timeout"], OVS, "idle and hard timeouts"),
-    (&["note"], OVS, "the cookie: cookie=N"),
     (&["pop_queue"], OVS, "no way back: outputs without a queue come before set_queue"),
     (&["multipath", "bundle", "bundle_load"], OVS, "groups: type=select or type=ff"),
     (&["clone"], OVS, "groups: type=all, with a copy for each bucket"),

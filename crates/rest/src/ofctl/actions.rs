@@ -17,7 +17,8 @@ use openflow::field::{ALL_FIELDS, FieldRow};
 use openflow::instruction::{ActionsRun, INSTRUCTIONS};
 use openflow::text::{format_actions, parse_actions, unpresent_vid};
 use openflow::{
-    Action, ActionKind, Field, Instruction, InstructionKind, Learn, MacAddr, PortNo, Version,
+    Action, ActionKind, Field, Instruction, InstructionKind, Learn, MacAddr, PortNo, ToController,
+    Version,
 };
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -85,7 +86,9 @@ fn form(ty: ArgumentType, key: &str) -> Of {
         | ArgumentType::Ipv4
         | ArgumentType::Field
         | ArgumentType::Bytes
-        | ArgumentType::Learn => Of::Text,
+        | ArgumentType::Learn
+        | ArgumentType::ToController
+        | ArgumentType::ControllerIds => Of::Text,
         ArgumentType::Value => Of::Scalar,
         ArgumentType::Actions => Of::Typed(|| &BUCKET_ACTIONS),
     }
@@ -288,6 +291,26 @@ impl ReadArguments for Reading<'_> {
         Ok(bits)
     }
 
+    /// The text of `ovs-ofctl` in its parentheses.
+    fn to_controller(&mut self) -> Result<ToController, Problem> {
+        let (key, inner) = self.text()?;
+        let read = parse_actions(&format!("controller({inner})"));
+        let read = read.map_err(|error| self.fields.problem(key, error.what))?;
+        let asked = read.first().and_then(|action| {
+            let plain = ToController::default();
+            let is_output = matches!(action, Action::Output { .. });
+            action.to_controller().or(is_output.then_some(plain))
+        });
+        asked.ok_or_else(|| self.fields.problem(key, "the words of one action were expected"))
+    }
+
+    /// Numbers with commas between them.
+    fn controller_ids(&mut self) -> Result<Vec<u16>, Problem> {
+        let (key, text) = self.text()?;
+        let ids: Result<Vec<u16>, _> = text.split(',').map(|id| id.trim().parse()).collect();
+        ids.map_err(|_| self.fields.problem(key, format!("`{text}` are no numbers of controllers")))
+    }
+
     fn bytes(&mut self) -> Result<Vec<u8>, Problem> {
         data(self.fields)
     }
@@ -444,6 +467,19 @@ impl WriteArguments for Printing {
         let field = field.expect("a value follows its field");
         self.words.push((field.row().name, words::plain(&single(field, value))));
         Ok(())
+    }
+
+    fn to_controller(&mut self, asked: &ToController) -> Result<(), Infallible> {
+        self.is_object = true;
+        let text = format_actions(&[Action::ControllerProperties(Box::new(asked.clone()))]);
+        let inner = text.strip_prefix("controller(").and_then(|text| text.strip_suffix(')'));
+        self.push(inner.unwrap_or_default())
+    }
+
+    fn controller_ids(&mut self, ids: &[u16]) -> Result<(), Infallible> {
+        let ids: Vec<String> = ids.iter().map(u16::to_string).collect();
+        self.is_object = true;
+        self.push(ids.join(","))
     }
 
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), Infallible> {

@@ -11,7 +11,7 @@ use openflow::message::{AsyncEvent, PacketIn};
 use openflow::port::PortStatus;
 
 use super::peer::Reply;
-use super::{Agent, Peer};
+use super::{Agent, Peer, continuation};
 use crate::bridge::BarrierWaiter;
 use crate::counters::Counter;
 use crate::upcall::UpcallBatch;
@@ -51,11 +51,15 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
     }
 }
 
-fn deliver_packet(agent: &Agent, peers: &[Rc<Peer>], packet: PacketIn) {
-    let (reason, cookie) = (packet.reason, packet.cookie);
+fn deliver_packet(agent: &Agent, peers: &[Rc<Peer>], mut packet: PacketIn) {
+    if !packet.continuation.is_empty() {
+        let bridge = agent.bridge.dpid();
+        packet.continuation = continuation::of_bridge(bridge, &packet.continuation);
+    }
+    let PacketIn { reason, cookie, controller_id, .. } = packet;
     let mut wanting = peers
         .iter()
-        .filter(|peer| peer.is_main() && peer.wants_packet_in(reason, cookie))
+        .filter(|peer| peer.is_main() && peer.wants_packet_in(reason, cookie, controller_id))
         .peekable();
     if wanting.peek().is_none() {
         agent.counters.bump(Counter::PacketInNoController);

@@ -1,16 +1,17 @@
 //! Requests of Nicira's: the forms of messages that Open vSwitch's tools choose, and the roles of
-//! controllers of OpenFlow 1.0.
+//! controllers of OpenFlow 1.0, the numbers of controllers, and packets that they resume.
 //!
 //! A form that is not spoken is refused: the tools then try another one.
 
 use openflow::error::NICIRA;
 use openflow::flow::FlowForm;
-use openflow::message::{ControllerRole, Experimenter, PacketInForm};
+use openflow::message::{ControllerRole, Experimenter, PacketIn, PacketInForm};
 use openflow::{Error, Message, Version};
 
 use super::request::Handling;
 use super::role::RoleChange;
-use super::{Agent, Peer};
+use super::{Agent, Peer, continuation};
+use crate::bridge::BridgeCommand;
 
 /// Types of requests (`nicira-ext.h`), and of the reply to that for a role.
 const ROLE_REQUEST: u32 = 10;
@@ -18,14 +19,18 @@ const ROLE_REPLY: u32 = 11;
 const SET_FLOW_FORMAT: u32 = 12;
 const FLOW_MOD_TABLE_ID: u32 = 15;
 const SET_PACKET_IN_FORMAT: u32 = 16;
+const SET_CONTROLLER_ID: u32 = 20;
+const RESUME: u32 = 28;
 
 /// A request, by what it asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     TableIds(bool),
     FlowForm(FlowForm),
     PacketInForm(PacketInForm),
     Role(ControllerRole),
+    ControllerId(u16),
+    Resume(PacketIn),
 }
 
 /// Carries a request out.
@@ -41,6 +46,25 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: &Experimenter) -> Hand
             agent.change_role(peer, change);
             let number = role_number(role).unwrap_or_default().to_be_bytes();
             Handling::Reply(Message::Experimenter(message_of(peer.version, ROLE_REPLY, &number)))
+        }
+        Ok(Asked::ControllerId(number)) => {
+            peer.controller.number.set(number);
+            Handling::Nothing
+        }
+        Ok(Asked::Resume(paused)) => resume(agent, peer, paused),
+        Err(error) => Handling::Refused(error),
+    }
+}
+
+/// Has the bridge go on with a packet that has waited in it.
+fn resume(agent: &Agent, peer: &Peer, paused: PacketIn) -> Handling {
+    let own = continuation::of_datapath(agent.bridge.dpid(), &paused.continuation);
+    match own.map(<[u8]>::to_vec) {
+        Ok(_) if peer.role() == ControllerRole::Slave => {
+            Handling::Refused(Error::BadRequestIsSlave)
+        }
+        Ok(continuation) => {
+            Handling::Bridge(BridgeCommand::Resume(PacketIn { continuation, ..paused }))
         }
         Err(error) => Handling::Refused(error),
     }
@@ -82,6 +106,13 @@ fn asked(version: Version, message: &Experimenter) -> Result<Asked, Error> {
             let known = ROLES.iter().find(|(known, _)| *known == number);
             known.map(|(_, role)| Asked::Role(*role)).ok_or(Error::RoleRequestBadRole)
         }
+        SET_CONTROLLER_ID => match body {
+            &[_, _, _, _, _, _, high, low] => {
+                Ok(Asked::ControllerId(u16::from_be_bytes([high, low])))
+            }
+            _ => Err(Error::BadRequestBadLen),
+        },
+        RESUME => wire::read_resume(version, body).map(Asked::Resume),
         _ => Err(Error::BadRequestBadExpType),
     }
 }
@@ -135,7 +166,11 @@ mod tests {
             }
             assert_eq!(asked(SET_PACKET_IN_FORMAT, &[0, 0, 0, 3]), Err(Error::BadRequestEperm));
             assert_eq!(asked(ROLE_REQUEST, &[0, 0, 0, 3]), Err(Error::RoleRequestBadRole));
-            for exp_type in [SET_FLOW_FORMAT, SET_PACKET_IN_FORMAT, ROLE_REQUEST] {
+            let number = [0, 0, 0, 0, 0, 0, 1, 2];
+            assert_eq!(asked(SET_CONTROLLER_ID, &number), Ok(Asked::ControllerId(258)));
+            assert_eq!(asked(RESUME, &[0; 3]), Err(Error::BadPropertyBadLen));
+            for exp_type in [SET_FLOW_FORMAT, SET_PACKET_IN_FORMAT, ROLE_REQUEST, SET_CONTROLLER_ID]
+            {
                 assert_eq!(asked(exp_type, &[]), Err(Error::BadRequestBadLen));
             }
             assert_eq!(asked(99, &on), Err(Error::BadRequestBadExpType));

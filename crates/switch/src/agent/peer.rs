@@ -48,6 +48,9 @@ pub(crate) struct Peer {
 pub(crate) struct ControllerState {
     /// Its role.
     pub(crate) role: Cell<ControllerRole>,
+    /// The number by which `controller` actions name it, or 0 as all others
+    /// (`NXT_SET_CONTROLLER_ID`).
+    pub(crate) number: Cell<u16>,
     /// The asynchronous messages that it gets.
     pub(crate) asynchronous: Cell<AsyncConfig>,
     /// The auxiliary connections that are up.
@@ -58,6 +61,7 @@ impl ControllerState {
     fn new(version: Version) -> Self {
         Self {
             role: Cell::new(ControllerRole::Equal),
+            number: Cell::new(0),
             asynchronous: Cell::new(asynchronous::default_in(version)),
             auxiliaries: RefCell::default(),
         }
@@ -188,12 +192,21 @@ impl Peer {
         PeerInfo { name: self.name.clone(), version: self.version, role: self.role() }
     }
 
-    /// Whether it gets a packet-in. A packet that missed where there is no table-miss entry, so
-    /// that no entry's cookie is known, goes up by 1.0's rule, and to controllers of 1.0 only.
-    pub(crate) fn wants_packet_in(&self, reason: PacketInReason, cookie: Cookie) -> bool {
+    /// Whether it gets a packet-in, which is for the controllers of a number. A packet that missed
+    /// where there is no table-miss entry, so that no entry's cookie is known, goes up by the rule
+    /// of 1.0, and to controllers of 1.0 only.
+    pub(crate) fn wants_packet_in(
+        &self,
+        reason: PacketInReason,
+        cookie: Cookie,
+        controller_id: u16,
+    ) -> bool {
         let by_rule_of_1_0 = reason == PacketInReason::NoMatch && cookie == Cookie(u64::MAX);
         let by_rule = !self.version.has_table_miss_entry() || !by_rule_of_1_0;
-        by_rule && self.wants(AsyncEvent::PacketIn, reason.nearest_in(self.version).number())
+        let is_meant = self.controller.number.get() == controller_id;
+        is_meant
+            && by_rule
+            && self.wants(AsyncEvent::PacketIn, reason.nearest_in(self.version).number())
     }
 
     /// Whether it gets messages of this kind and reason.

@@ -25,6 +25,7 @@ use super::bundle::RefusedMessage;
 use super::{Bridge, BridgeCommand, StatisticsReply};
 use crate::counters::Counter;
 use crate::request::RequestContext;
+use crate::worker::GivenPacket;
 
 /// The outcome of an accepted message.
 #[derive(Debug)]
@@ -74,7 +75,12 @@ impl Bridge {
             BridgeCommand::PacketOut(body) => {
                 self.with_control(|_| ()).ok_or_else(Self::no_tables)?;
                 self.counters.bump(Counter::PacketOut);
-                self.packet_out(request(), body);
+                self.stage_packet(request(), GivenPacket::Out(body));
+                Ok(Applied::Nothing)
+            }
+            BridgeCommand::Resume(paused) => {
+                self.with_control(|_| ()).ok_or_else(Self::no_tables)?;
+                self.stage_packet(request(), GivenPacket::Resumed(paused));
                 Ok(Applied::Nothing)
             }
             BridgeCommand::FlowMod(body) => flow::flow_mod(self, version, &body),

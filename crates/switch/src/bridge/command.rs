@@ -3,7 +3,9 @@
 
 use openflow::flow::{FlowForm, FlowMod};
 use openflow::group::GroupMod;
-use openflow::message::{MultipartRequest, MultipartRequestBody, PacketOut, SwitchConfig};
+use openflow::message::{
+    MultipartRequest, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
+};
 use openflow::meter::MeterMod;
 use openflow::port::PortMod;
 use openflow::table::TableMod;
@@ -16,6 +18,8 @@ use super::bundle::BundleCommit;
 pub(crate) enum BridgeCommand {
     /// Packet-out (clause 7.3.7).
     PacketOut(PacketOut),
+    /// A packet that has waited for the controller goes on (`NXT_RESUME`).
+    Resume(PacketIn),
     /// Flow-mod (clause 6.4).
     FlowMod(FlowMod),
     /// Group-mod (clause 6.5).
@@ -51,6 +55,7 @@ impl BridgeCommand {
                 ..
             }) => asked.form,
             Self::PacketOut(_)
+            | Self::Resume(_)
             | Self::FlowMod(_)
             | Self::GroupMod(_)
             | Self::MeterMod(_)
@@ -73,6 +78,7 @@ impl BridgeCommand {
     pub(crate) fn check_slave(&self) -> Result<(), Error> {
         match self {
             Self::PacketOut(_)
+            | Self::Resume(_)
             | Self::FlowMod(_)
             | Self::GroupMod(_)
             | Self::MeterMod(_)

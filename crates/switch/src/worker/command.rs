@@ -39,8 +39,8 @@ pub(crate) struct PortSerial(pub(crate) u64);
 pub(crate) enum ShardCommand {
     /// A change of the forwarder's replica.
     Op(Op),
-    /// A packet-out of a controller.
-    PacketOut(Box<(RequestContext, PacketOut)>),
+    /// A packet that a controller gives.
+    PacketOut(Box<(RequestContext, GivenPacket)>),
     /// Send what is queued, then report [`WorkerEvent::BarrierReached`].
     Barrier(BarrierId),
     /// Report [`WorkerEvent::BarrierReached`] when the counter flushes asked for before are done.
@@ -68,6 +68,15 @@ pub(crate) enum ShardCommand {
     QueueGone(usize, Opening),
 }
 
+/// A packet that a controller gives.
+#[derive(Debug)]
+pub(crate) enum GivenPacket {
+    /// By a packet-out.
+    Out(PacketOut),
+    /// One that has waited for it, and goes on.
+    Resumed(PacketIn),
+}
+
 impl fmt::Debug for ShardCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -92,7 +101,7 @@ impl fmt::Debug for ShardCommand {
 /// A report of a worker to the agent, beside packet-ins.
 #[derive(Debug)]
 pub(crate) enum WorkerEvent {
-    /// A packet-out was refused.
+    /// A packet-out was refused, or the resumption of a packet.
     PacketOutRefused(RequestContext, Error),
     /// This worker has reached the barrier.
     BarrierReached(BarrierId),

@@ -21,8 +21,8 @@ use super::port_change::PortChange;
 use super::queue::QueueRole;
 use super::wire::readdress;
 use super::{
-    BarrierId, CommandQueue, Egress, OutsidePort, Ports, ShardCommand, ShardTier, ShardUpcalls,
-    TierEntry, TierPlan, WorkerEvent, WorkerPort,
+    BarrierId, CommandQueue, Egress, GivenPacket, OutsidePort, Ports, ShardCommand, ShardTier,
+    ShardUpcalls, TierEntry, TierPlan, WorkerEvent, WorkerPort,
 };
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
@@ -134,6 +134,20 @@ pub(crate) struct Shard {
     pub(super) is_listed_faulted: bool,
     /// Ports that the worker is to take or to give up, in this order.
     pub(super) port_changes: Vec<PortChange>,
+}
+
+impl GivenPacket {
+    fn send(
+        &self,
+        forwarder: &mut Forwarder<ShardTier>,
+        time: Nanos,
+        sink: &mut TxSink<'_>,
+    ) -> Result<(), openflow::Error> {
+        match self {
+            Self::Out(packet_out) => forwarder.packet_out(packet_out, time, sink),
+            Self::Resumed(paused) => forwarder.resume(paused, time, sink),
+        }
+    }
 }
 
 impl Shard {
@@ -462,10 +476,10 @@ impl Shard {
                 }
             }
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
-                let (request, packet_out) = *packet;
+                let (request, packet) = *packet;
                 let (egress, ports) = (&mut self.egress, &mut self.ports);
                 let mut sink = TxSink { egress, ports, pool, pending: &mut self.pending };
-                if let Err(error) = forwarder.packet_out(&packet_out, time, &mut sink) {
+                if let Err(error) = packet.send(forwarder, time, &mut sink) {
                     self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
                 }
                 report_learnt(forwarder, &mut self.egress, &mut self.pending);

@@ -14,6 +14,7 @@ mod bundles;
 mod channel_cases;
 mod connections;
 mod control;
+mod controllers_of_actions;
 mod ctl;
 mod damaged_messages;
 #[cfg(feature = "dpdk")]

@@ -440,8 +440,24 @@ fn packet_ins_are_those_of_open_vswitch() {
         wire::encode_in(&mut ours, forms, version, xid, &message).unwrap();
         assert_eq!(ours, captured, "{form:?}");
     }
-    let refused = wire::decode(&bytes_of(WITH_USER_DATA)).unwrap_err();
-    assert_eq!(refused.error, Error::BadPropertyBadType);
+    let captured = bytes_of(WITH_USER_DATA);
+    let (version, xid, message) = wire::decode(&captured).unwrap();
+    let Message::PacketIn(packet) = &message else { panic!("{message:?}") };
+    assert_eq!((&packet.userdata, packet.continuation.is_empty()), (&vec![1, 2, 3], true));
+    let mut ours = Vec::new();
+    let forms = Forms { packet_ins: PacketInForm::Properties, ..Forms::default() };
+    wire::encode_in(&mut ours, forms, version, xid, &message).unwrap();
+    assert_eq!(ours, captured);
+    // A continuation stays as it is, whosever it is.
+    let continuation = vec![0x80, 0, 0, 5, 9, 0, 0, 0];
+    let paused = PacketIn { continuation, ..packet.clone() };
+    for &version in Version::ALL {
+        let body = wire::write_resume(version, &paused).unwrap();
+        assert_eq!(wire::read_resume(version, &body), Ok(paused.clone()));
+        for end in (0..body.len()).filter(|end| end % 8 != 0) {
+            assert!(wire::read_resume(version, &body[..end]).is_err());
+        }
+    }
 }
 
 #[test]
@@ -454,6 +470,9 @@ fn a_cut_packet_in_has_its_whole_length() {
         cookie: Cookie::NONE,
         matching: Match::any().with(Field::InPort, 3).with(Field::Metadata, 9),
         data: vec![7; 20],
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     };
     for form in [PacketInForm::Nicira, PacketInForm::Properties] {
         for &version in Version::ALL {

@@ -51,6 +51,9 @@ fn packet_in(data: &[u8]) -> Message {
         cookie: Cookie(u64::MAX),
         matching: Match::any().with(Field::InPort, 1),
         data: data.to_vec(),
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     })
 }
 

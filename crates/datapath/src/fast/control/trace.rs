@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use openflow::message::{PacketIn, PacketInReason};
 use openflow::meter::BandKind;
 use openflow::text::{format_instructions, format_match};
 use openflow::{Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId};
@@ -30,7 +29,7 @@ use crate::meters::Meter;
 use crate::reassembly::{Fate, concerns};
 use crate::time::Nanos;
 use crate::trace::{Trace, TraceStep};
-use crate::verdict::{Verdict, packet_in_context, packet_in_data};
+use crate::verdict::{HandUp, Verdict, packet_in_context, packet_in_data};
 
 impl Control {
     /// The way that a frame from a port would take, changing no counter and no meter.
@@ -244,18 +243,10 @@ impl<'a> Target<'a> for Tracer<'a> {
         forward_as_switch(self, packet, queue)
     }
 
-    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
+    fn packet_in(&mut self, packet: &Packet, hand_up: &HandUp) {
         let data = packet_in_data(&packet.frame, packet.arrived_len);
-        let message = PacketIn {
-            buffer_id: None,
-            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
-            reason,
-            table_id: origin.table_id,
-            cookie: origin.cookie,
-            matching: packet_in_context(&packet.meta),
-            data,
-        };
-        self.trace.verdicts.push(Verdict::PacketIn { message, max_len });
+        let message = hand_up.message(data, packet_in_context(&packet.meta));
+        self.trace.verdicts.push(Verdict::PacketIn { message, max_len: hand_up.max_len });
     }
 
     fn withdraw(&mut self) -> WalkFlow {

@@ -12,7 +12,6 @@
 use openflow::action::{HeaderEffect, TtlLayer};
 use openflow::field::Header;
 use openflow::group::GroupType;
-use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
 use openflow::{Action, BitRange, Field, GroupId, Learn, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, Network, PacketBuf, Shape, set_meta};
@@ -22,7 +21,6 @@ use super::program::{CompiledProgram, Guard, Message, MicroOp, ttl_at};
 use super::program_cache::ProgramKey;
 use super::replica::{Replica, ReplicaEntry};
 use super::tier::UsedStation;
-use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
@@ -32,7 +30,7 @@ use crate::fast::interpreter::{
 use crate::groups::Group;
 use crate::macs::Station;
 use crate::time::Nanos;
-use crate::verdict::packet_in_context;
+use crate::verdict::{HandUp, packet_in_context};
 
 /// Most copies that a program makes; packets of groups that ask for more go step by step.
 const MAX_COPIES: usize = 64;
@@ -505,7 +503,15 @@ impl<'a> Target<'a> for Compiler<'a> {
                 action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
                 executed
             }
+            // A pause is of this packet, and a meter may keep a copy back.
+            Executed::Controller
+                if matches!(action, Action::ControllerProperties(asked)
+                if asked.pauses || asked.meter.is_some()) =>
+            {
+                return WalkFlow::Break(Stop::Unsupported);
+            }
             Executed::Group(_)
+            | Executed::Controller
             | Executed::SetQueue(_)
             | Executed::Resubmit(..)
             | Executed::Learn
@@ -586,11 +592,11 @@ impl<'a> Target<'a> for Compiler<'a> {
         WalkFlow::Continue(())
     }
 
-    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
+    fn packet_in(&mut self, packet: &Packet, hand_up: &HandUp) {
         self.is_entry_specific = true;
         self.push(|| {
             let matching = packet_in_context(&packet.meta);
-            MicroOp::ToController(Box::new(Message { matching, reason, origin, max_len }))
+            MicroOp::ToController(Box::new(Message { matching, hand_up: hand_up.clone() }))
         });
     }
 

@@ -6,14 +6,13 @@
 
 use std::sync::PoisonError;
 
-use openflow::message::{PacketIn, PacketInReason};
+use openflow::message::PacketIn;
 use openflow::meter::BandKind;
 use openflow::{Action, GroupId, Learn, Match, MeterId, PortNo, QueueId, TableId};
 use packet::PacketBuf;
 
 use super::Sink;
 use super::replica::{Found, Replica};
-use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
 use crate::fast::interpreter::{
     Executed, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, execute,
@@ -22,7 +21,7 @@ use crate::fast::interpreter::{
 use crate::groups::Group;
 use crate::macs::Station;
 use crate::time::Nanos;
-use crate::verdict::{packet_in_context, packet_in_data};
+use crate::verdict::{HandUp, packet_in_context, packet_in_data};
 
 /// A verdict that may be taken back.
 enum Held {
@@ -117,24 +116,8 @@ impl<'a, S: Sink> Emit<'a, S> {
     }
 
     /// Sends the packet to the controller, where nothing forbids that.
-    pub(super) fn give_packet_in(
-        &mut self,
-        data: Vec<u8>,
-        matching: Match,
-        reason: PacketInReason,
-        origin: Origin,
-        max_len: u16,
-    ) {
-        let message = PacketIn {
-            buffer_id: None,
-            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
-            reason,
-            table_id: origin.table_id,
-            cookie: origin.cookie,
-            matching,
-            data,
-        };
-        self.hand_up(message, max_len);
+    pub(super) fn give_packet_in(&mut self, data: Vec<u8>, matching: Match, hand_up: &HandUp) {
+        self.hand_up(hand_up.message(data, matching), hand_up.max_len);
     }
 
     fn hand_up(&mut self, message: PacketIn, max_len: u16) {
@@ -219,9 +202,9 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
         forward_as_switch(self, packet, queue)
     }
 
-    fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
+    fn packet_in(&mut self, packet: &Packet, hand_up: &HandUp) {
         let data = packet_in_data(&packet.frame, packet.arrived_len);
-        self.give_packet_in(data, packet_in_context(&packet.meta), reason, origin, max_len);
+        self.give_packet_in(data, packet_in_context(&packet.meta), hand_up);
     }
 
     fn mirrored(&mut self) -> &mut u32 {

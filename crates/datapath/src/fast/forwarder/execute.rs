@@ -356,8 +356,7 @@ fn pass_meter(
 
 fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, packet: &PacketBuf, len: u64, message: &Message) {
     let data = packet_in_data(packet, len as usize);
-    let Message { matching, reason, origin, max_len } = message;
-    emit.give_packet_in(data, matching.clone(), *reason, *origin, *max_len);
+    emit.give_packet_in(data, message.matching.clone(), &message.hand_up);
 }
 
 /// Takes a frame that its port has let in through the tables step by step, at the price of finding

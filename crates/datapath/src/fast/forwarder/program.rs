@@ -9,18 +9,17 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use openflow::message::PacketInReason;
 use openflow::{Action, GroupId, Match, MeterId, PortNo, QueueId};
 use packet::{Network, Shape};
 
 use super::fuse::{fuse, take_terminal};
 use super::header_rewrite::HeaderRewrite;
 use super::path::PathId;
-use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::learning::Learning;
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
+use crate::verdict::HandUp;
 
 /// One thing that a program does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -123,9 +122,7 @@ impl MicroOp {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Message {
     pub(super) matching: Match,
-    pub(super) reason: PacketInReason,
-    pub(super) origin: Origin,
-    pub(super) max_len: u16,
+    pub(super) hand_up: HandUp,
 }
 
 /// The end of the packet's way, when it is the only verdict.

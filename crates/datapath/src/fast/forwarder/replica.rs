@@ -136,9 +136,9 @@ impl InstructionSummary {
                 summary.changes = changes.cloned().collect();
             }
         }
-        // No table comes after an exit.
+        // No table comes after an exit or a pause.
         let mut actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
-        if actions.any(|action| *action == Action::Exit) {
+        if actions.any(Action::ends_lists) {
             summary.next = None;
         } else if let Some(next) = last_resubmit(&instruction_list.instructions) {
             (summary.next, summary.resubmits_to_next) = (Some(next), true);

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use openflow::message::PacketOut;
+use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo};
 use packet::PacketBuf;
 
@@ -111,6 +111,20 @@ impl<K: KernelTable> Forwarder<K> {
     /// to [`crate::fast::Control::learn`], in this order.
     pub fn take_taught(&mut self, into: &mut Vec<Taught>) {
         self.core.replica.take_taught(into);
+    }
+
+    /// Goes on with a packet that a controller resumes (`NXT_RESUME`); gives at least one verdict.
+    ///
+    /// # Errors
+    /// `NXR_STALE` for a continuation that is none of this datapath's, `OFPBRC_BAD_PORT`,
+    /// `OFPBRC_BAD_PACKET`, and the errors of what is still to be done; nothing is sent then.
+    pub fn resume(
+        &mut self,
+        paused: &PacketIn,
+        now: Nanos,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        self.core.resume(paused, now, sink)
     }
 
     /// Maintains the entries in the kernel: ends those about stations that have moved, credits what

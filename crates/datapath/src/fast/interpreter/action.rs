@@ -30,6 +30,8 @@ pub(in crate::fast) enum Executed {
     Learn,
     /// All lists end.
     Exit,
+    /// A copy goes to controllers, or all of the packet while they have it.
+    Controller,
 }
 
 impl From<Result<bool, TtlInvalid>> for Executed {
@@ -58,6 +60,7 @@ pub(in crate::fast) fn execute(
         }
         Action::Learn(_) => return Executed::Learn,
         Action::Exit => return Executed::Exit,
+        Action::Controller { .. } | Action::ControllerProperties(_) => return Executed::Controller,
         Action::Group(id) => return Executed::Group(*id),
         Action::SetQueue(queue) => return Executed::SetQueue(*queue),
         Action::SetField { field, value } if field.row().place.is_beside_packet() => {
@@ -88,7 +91,7 @@ pub(in crate::fast) fn execute(
         Action::SetMplsTtl(ttl) => rewrite::set_mpls_ttl(frame, *ttl),
         Action::SetNwTtl(ttl) => rewrite::set_nw_ttl(frame, *ttl),
         Action::DecMplsTtl => return rewrite::dec_mpls_ttl(frame).into(),
-        Action::DecNwTtl => return rewrite::dec_nw_ttl(frame).into(),
+        Action::DecNwTtl | Action::DecNwTtlTo(_) => return rewrite::dec_nw_ttl(frame).into(),
         Action::SetVlanVid(vid) => rewrite::set_vlan_vid(frame, *vid),
         Action::SetVlanPcp(pcp) => rewrite::set_vlan_pcp(frame, *pcp),
         Action::SetDlSrc(mac) => set_field(frame, Field::EthSrc, mac.to_u64().into()),
@@ -98,8 +101,8 @@ pub(in crate::fast) fn execute(
         Action::SetNwTos(tos) => rewrite::set_nw_tos(frame, *tos),
         Action::SetTpSrc(port) => rewrite::set_tp_src(frame, *port),
         Action::SetTpDst(port) => rewrite::set_tp_dst(frame, *port),
-        // No packet's entry has one: the search for it goes on.
-        Action::Conjunction { .. } => true,
+        // No packet's entry has a conjunction: the search for it goes on.
+        Action::Conjunction { .. } | Action::Note(_) => true,
         // Refused when the entry, bucket or packet-out came.
         Action::Experimenter { .. } => false,
     };

@@ -131,6 +131,8 @@ fn actions() -> Vec<Row> {
     let foreign = Action::Experimenter { experimenter: 1, data: Vec::new() };
     let unasked = Action::set_field(Field::Ipv4Src, 1);
     let lone = Action::Conjunction { dimension: 0, n_dimensions: 1, id: 1 };
+    // `NXT_RESUME` of a packet that waits for nobody.
+    let nothing_paused = Experimenter { experimenter: 0x2320, exp_type: 28, data: Vec::new() };
     let address = applying(Action::set_field(Field::EthDst, 1));
     let priority = Message::FlowMod(FlowMod {
         instructions: vec![Instruction::ApplyActions(vec![Action::set_field(Field::IpDscp, 1)])],
@@ -145,6 +147,7 @@ fn actions() -> Vec<Row> {
         row(Error::BadActionBadQueue, &applying(Action::SetQueue(QueueId::ALL))),
         row(Error::BadActionBadOutGroup, &applying(Action::Group(GroupId(9)))),
         row(Error::BadActionMatchInconsistent, &applying(unasked)),
+        row(Error::ResumeStale, &Message::Experimenter(nothing_paused)),
         row(Error::BadConjunction, &applying(lone)),
         // Field 0 is the ingress port.
         bytes(Error::BadActionBadSetType, spoilt(&address, ACTION + 6, &[0, 4])),

@@ -133,7 +133,11 @@ fn action(version: Version, action: &Action) -> Value {
         | Action::ResubmitTable { .. }
         | Action::Exit
         | Action::Learn(_)
-        | Action::Conjunction { .. } => of_nicira(action),
+        | Action::Conjunction { .. }
+        | Action::Controller { .. }
+        | Action::ControllerProperties(_)
+        | Action::DecNwTtlTo(_)
+        | Action::Note(_) => of_nicira(action),
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
         Action::Experimenter { experimenter, data } if !version.has_oxm() => {
@@ -207,6 +211,24 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
             });
             ("NXActionLearn", 16, members)
         }
+        Action::Controller { max_len, controller_id, reason } => {
+            let reason = reason.number();
+            let members =
+                json!({ "max_len": max_len, "controller_id": controller_id, "reason": reason });
+            ("NXActionController", 20, members)
+        }
+        Action::ControllerProperties(asked) => {
+            let members = json!({
+                "max_len": asked.max_len,
+                "controller_id": asked.controller_id,
+                "reason": asked.reason.number(),
+                "userdata": asked.userdata,
+                "pause": asked.pauses,
+            });
+            ("NXActionController2", 37, members)
+        }
+        Action::DecNwTtlTo(ids) => ("NXActionDecTtlCntIds", 21, json!({ "cnt_ids": ids })),
+        Action::Note(note) => ("NXActionNote", 8, json!({ "note": note })),
         other => panic!("{other:?} is none of Nicira's"),
     };
     members["subtype"] = subtype.into();

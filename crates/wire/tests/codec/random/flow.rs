@@ -10,9 +10,10 @@ use openflow::flow::{
 };
 use openflow::instruction::INSTRUCTIONS;
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
+use openflow::message::PacketInReason;
 use openflow::{
-    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Learn, Match, PortNo,
-    TableId, Version,
+    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Learn, Match, MeterId,
+    PortNo, TableId, ToController, Version,
 };
 
 use super::entropy::Entropy;
@@ -132,6 +133,23 @@ impl ReadArguments for Drawn<'_, '_> {
 
     fn value(&mut self) -> Result<u128, Infallible> {
         Ok(self.e.u128() & self.field.map_or(0, Field::full_mask))
+    }
+
+    fn to_controller(&mut self) -> Result<ToController, Infallible> {
+        let e = &mut *self.e;
+        let meter = e.list(|e| MeterId(1 + e.u32() % 9)).pop();
+        Ok(ToController {
+            max_len: e.u16(),
+            controller_id: e.u16(),
+            reason: PacketInReason::from_number(e.u8() & 7),
+            userdata: e.data(8),
+            pauses: e.u8() & 1 != 0,
+            meter,
+        })
+    }
+
+    fn controller_ids(&mut self) -> Result<Vec<u16>, Infallible> {
+        Ok(self.e.list(Entropy::u16))
     }
 
     fn bytes(&mut self) -> Result<Vec<u8>, Infallible> {

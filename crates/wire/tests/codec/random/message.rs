@@ -158,6 +158,9 @@ fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
         cookie,
         matching,
         data,
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+        controller_id: 0,
     }
 }
 
