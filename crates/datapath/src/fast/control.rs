@@ -90,8 +90,12 @@ pub struct Control {
     removals: Removals,
     /// The learnings of forwarders by the entries that are there as they are taught.
     learnt: HashMap<EntryId, Vec<Arc<Learning>>, BuildMixHasher>,
-    /// The time of the last command.
+    /// The time of the last command, or of the last packet that has taught an entry.
     latest: Nanos,
+    /// Number of ops that have been taken.
+    ops_taken: u64,
+    /// That number as a list of instructions that taught entries had gone last.
+    unlearned_at: u64,
     /// The bundle under way.
     savepoint: Option<Box<Savepoint>>,
     sweeps: Sweeps,
@@ -128,6 +132,8 @@ impl Control {
             removals: Removals::default(),
             learnt: HashMap::default(),
             latest: Nanos::default(),
+            ops_taken: 0,
+            unlearned_at: 0,
             savepoint: None,
             sweeps: Sweeps::default(),
             removal_report,
@@ -253,6 +259,10 @@ impl Control {
     /// all of them, in this order.
     pub fn take_ops(&mut self, into: &mut Vec<Op>) {
         self.delete_learnt();
+        self.ops_taken += self.ops.len() as u64;
+        if self.store.instruction_lists.take_has_unlearned() {
+            self.unlearned_at = self.ops_taken;
+        }
         into.append(&mut self.ops);
     }
 

@@ -6,6 +6,9 @@
 //! changes or removes the entry, packets that teach it only renew its hard timeout, which costs
 //! them two stores. So a packet teaches from a cached decision, and nothing that it teaches is
 //! lost: where the entry has gone, the next packet gives the learning to control again.
+//!
+//! A forwarder may not have heard yet that an entry which teaches has gone or changed. What its
+//! packets teach until then is passed over, or it would outlive that entry.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -82,4 +85,6 @@ impl Hash for Learning {
 pub struct Taught {
     pub(super) learning: Arc<Learning>,
     pub(super) at: Nanos,
+    /// Number of ops that the forwarder had applied by then.
+    pub(super) ops_applied: u64,
 }

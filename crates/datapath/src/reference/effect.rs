@@ -56,6 +56,13 @@ impl Effects {
         if let Effect::Metered { id, metered, .. } = &effect {
             self.meters.insert(*id, metered.buckets.clone());
         }
+        // A packet teaches an entry once, however often it does.
+        if let Effect::Taught(entry) = &effect {
+            let is_it = |known: &Effect| matches!(known, Effect::Taught(known) if known == entry);
+            if self.list.iter().any(is_it) {
+                return;
+            }
+        }
         self.list.push(effect);
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use datapath::fast::testing::flushed;
 use datapath::fast::{Applied, Control, Forwarder, Op, RemovalReport, Sink};
-use datapath::{DatapathConfig, DropReason, FlowTable, MemoryBudget, MemoryNeed, Nanos};
+use datapath::{Counter, DatapathConfig, DropReason, FlowTable, MemoryBudget, MemoryNeed, Nanos};
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
 };
@@ -113,6 +113,18 @@ impl Rig {
         };
         let mut frames = flows.map(frame).collect();
         self.forwarders[0].0.process_batch(&mut frames, PortNo(1), NOW, &mut Nowhere);
+    }
+
+    /// Gives control the entries that a forwarder's packets have taught; their number.
+    fn learn(&mut self, number: usize) -> usize {
+        let mut taught = Vec::new();
+        self.forwarders[number].0.take_taught(&mut taught);
+        taught.iter().for_each(|taught| self.control.learn(taught));
+        taught.len()
+    }
+
+    fn entries(&self) -> u32 {
+        self.control.aggregate_stats(&FlowStatsRequest::all()).unwrap().flow_count
     }
 
     fn packets(&self) -> u64 {
@@ -451,4 +463,62 @@ fn every_new_list_of_instructions_is_asked_for() {
         let expected = vec![Instruction::ApplyActions(small.clone())];
         assert_eq!(listed[0].instructions, expected, "{command:?} {flags:?}");
     }
+}
+
+/// Forwarders that have not heard yet that nothing teaches any more are no matter, and neither is
+/// what was on its way then.
+#[test]
+fn what_late_packets_teach_does_not_outlive_the_entry_that_teaches_it() {
+    for (flags, gone) in [("delete_learned,", "table=0"), ("", "")] {
+        let teaches = format!(
+            "actions=learn(table=1,cookie=5,{flags}NXM_OF_ETH_DST[],output:NXM_OF_IN_PORT[])"
+        );
+        let mut rig = Rig::new(2, RemovalReport::Asked);
+        for _ in 0..2 {
+            rig.flow_mod(FlowModCommand::Add, &teaches);
+            rig.catch_up_all();
+            rig.send(0, 1);
+            assert_eq!((rig.learn(0), rig.entries()), (1, 2));
+            rig.catch_up_all();
+            rig.send(0, 1);
+            assert_eq!(rig.learn(0), 0, "it is known");
+
+            rig.send_flows(5..6);
+            rig.flow_mod(FlowModCommand::Delete, gone);
+            assert_eq!(rig.learn(0), 1);
+            rig.hand_out();
+            for late in [0, 1] {
+                rig.send(late, 1);
+                assert_eq!(rig.learn(late), 1);
+            }
+            rig.catch_up_all();
+            rig.send(0, 1);
+            assert_eq!((rig.learn(0), rig.entries()), (0, 0), "{flags}");
+        }
+        assert_eq!(rig.control.counters().get(Counter::LearnsRefused), 0);
+    }
+}
+
+/// A learnt entry takes the place of one that teaches: what that one taught goes now, and not at
+/// the time of an earlier command.
+#[test]
+fn what_goes_by_a_learnt_entry_goes_at_its_time() {
+    let mut rig = Rig::new(1, RemovalReport::All);
+    let learn = "learn(table=1,delete_learned,cookie=5,NXM_OF_ETH_SRC[])";
+    rig.flow_mod(FlowModCommand::Add, &format!("priority=2,in_port=1,actions={learn}"));
+    let learn = "learn(table=0,priority=2,in_port=1,output:NXM_OF_IN_PORT[])";
+    rig.flow_mod(FlowModCommand::Add, &format!("in_port=2,actions={learn}"));
+    rig.catch_up_all();
+    for (port, s) in [(1, 3), (2, 7)] {
+        let frame = FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1)).build();
+        let (forwarder, mut frames) =
+            (&mut rig.forwarders[0].0, vec![PacketBuf::from_slice(&frame)]);
+        forwarder.process_batch(&mut frames, PortNo(port), Nanos(s * 1_000_000_000), &mut Nowhere);
+        assert_eq!(rig.learn(0), 1);
+        rig.catch_up_all();
+    }
+    drop(rig.control.reap());
+    rig.catch_up_all();
+    let gone = rig.control.reap();
+    assert_eq!(gone.iter().map(|gone| gone.flow.duration_s).collect::<Vec<_>>(), [4]);
 }

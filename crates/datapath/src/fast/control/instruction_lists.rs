@@ -28,6 +28,7 @@ struct Record {
     meter: Option<MeterId>,
     /// The table and cookie of each entry that it teaches and that goes with the last such list.
     taught: Box<[(TableId, Cookie)]>,
+    teaches: bool,
 }
 
 impl Record {
@@ -48,6 +49,8 @@ pub(super) struct InstructionLists {
     /// Those of them that have come or gone since that was last asked for, and whether they were
     /// there then.
     taught_changes: BTreeMap<(TableId, Cookie), bool>,
+    /// Whether a list that teaches has gone since that was last asked for.
+    has_unlearned: bool,
 }
 
 impl InstructionLists {
@@ -108,6 +111,7 @@ impl InstructionLists {
             groups: groups.into_iter().collect(),
             meter,
             taught: taught.into_iter().collect(),
+            teaches: actions(instructions).any(|action| action.learns().is_some()),
         });
         self.index.insert(hash, number);
         number
@@ -175,6 +179,7 @@ impl InstructionLists {
         if let Some(meter) = record.meter {
             forget_user(&mut self.of_meter, meter, number);
         }
+        self.has_unlearned |= record.teaches;
         for entry in record.taught {
             forget_user(&mut self.of_taught, entry, number);
             if !self.of_taught.contains_key(&entry) {
@@ -191,6 +196,16 @@ impl InstructionLists {
         let gone = |entry: &(TableId, Cookie)| !self.of_taught.contains_key(entry);
         let unlearned = |(entry, was_there)| (was_there && gone(&entry)).then_some(entry);
         changes.filter_map(unlearned).collect()
+    }
+
+    /// Whether a list that teaches has gone since [`Self::take_has_unlearned`].
+    pub(super) fn has_unlearned(&self) -> bool {
+        self.has_unlearned
+    }
+
+    /// The same, for the last time.
+    pub(super) fn take_has_unlearned(&mut self) -> bool {
+        std::mem::take(&mut self.has_unlearned)
     }
 
     /// Number of entries that use a group themselves.

@@ -24,12 +24,17 @@ const VERSION: Version = Version::V1_3;
 impl Control {
     /// Adds or changes the entry that a packet has taught, as Open vSwitch does: one that is there
     /// gets the actions and the cookie, and keeps its timeouts, flags and counts. A refusal is
-    /// counted.
+    /// counted. A packet whose forwarder did not know yet that an entry which teaches has gone is
+    /// passed over.
     pub fn learn(&mut self, taught: &Taught) {
-        let Taught { learning, at } = taught;
+        let Taught { learning, at, ops_applied } = taught;
         self.shared.learning_done();
+        if *ops_applied < self.unlearned_at || self.store.instruction_lists.has_unlearned() {
+            return learning.set_unknown();
+        }
         // None is learnt while a bundle is under way, which may be taken back.
         let is_refused = self.savepoint.is_some();
+        self.latest = self.latest.max(*at);
         let learnt = (!is_refused).then(|| self.learn_entry(&learning.flow_mod, *at));
         let Some(Ok(id)) = learnt else {
             self.counters.add(Counter::LearnsRefused, 1);
@@ -40,6 +45,9 @@ impl Control {
         known.retain(|other| Arc::strong_count(other) > 1 && !Arc::ptr_eq(other, learning));
         known.push(Arc::clone(learning));
         learning.set_known(id);
+        self.delete_learnt();
+        // The packet may teach more, though this has taken the place of an entry that teaches.
+        self.store.instruction_lists.take_has_unlearned();
     }
 
     fn learn_entry(&mut self, flow_mod: &FlowMod, now: Nanos) -> Result<EntryId, Error> {

@@ -233,6 +233,7 @@ pub(super) struct Replica {
     learnings: RefCell<HashMap<FlowMod, Arc<Learning>>>,
     /// Those among them that control has to look at.
     taught: RefCell<Vec<Taught>>,
+    ops_applied: u64,
 }
 
 /// Entries that packets of one forwarder teach and that it keeps in mind; more begin anew.
@@ -273,6 +274,7 @@ impl Replica {
             bundle: None,
             learnings: RefCell::default(),
             taught: RefCell::default(),
+            ops_applied: 0,
         }
     }
 
@@ -619,10 +621,11 @@ impl Replica {
     /// A packet teaches an entry: one that is there is renewed, and any other is for control.
     pub(super) fn teach(&self, learning: &Arc<Learning>, now: Nanos) {
         if let Some(id) = learning.known() {
-            if self.entry(id).is_none_or(|entry| !self.is_over(id, entry.life, now)) {
+            let is_over = self.entry(id).is_some_and(|entry| self.is_over(id, entry.life, now));
+            if !is_over && !self.is_taught_otherwise(learning) {
                 return self.shared.renew(id, now);
             }
-            // Its time is over, though it has not been taken away: another one takes its place.
+            // It is not taken away yet, or not changed yet: then it is what it is taught last.
             learning.set_unknown();
         }
         if !learning.begin() {
@@ -632,7 +635,23 @@ impl Replica {
             learning.set_unknown();
             return self.count(Counter::LearnsRefused, 1);
         }
-        self.taught.borrow_mut().push(Taught { learning: Arc::clone(learning), at: now });
+        let (learning, ops_applied) = (Arc::clone(learning), self.ops_applied);
+        self.taught.borrow_mut().push(Taught { learning, at: now, ops_applied });
+    }
+
+    /// Whether the same entry waits for control with other actions.
+    fn is_taught_otherwise(&self, learning: &Learning) -> bool {
+        let place = |of: &FlowMod| (of.table_id, of.priority);
+        let is_it = |waiting: &Taught| {
+            let (one, other) = (&waiting.learning.flow_mod, &learning.flow_mod);
+            place(one) == place(other) && one.matching == other.matching
+        };
+        self.taught.borrow().iter().any(is_it)
+    }
+
+    /// Another op has been applied.
+    pub(super) fn note_applied(&mut self) {
+        self.ops_applied += 1;
     }
 
     /// Moves what packets have taught to the end of a list, for control.

@@ -57,12 +57,14 @@ impl<K: KernelTable> Forwarder<K> {
 
     /// Applies an op. Ops come in the order in which control made them, each once.
     pub fn apply(&mut self, op: Op, now: Nanos) -> Applied {
-        if let Some(kernel) = &mut self.kernel
-            && op.is_change()
-        {
-            return self.core.apply_in_tier(op, kernel, now);
+        let applied = match &mut self.kernel {
+            Some(kernel) if op.is_change() => self.core.apply_in_tier(op, kernel, now),
+            Some(_) | None => self.core.apply(op),
+        };
+        if matches!(applied, Applied::Done) {
+            self.core.replica.note_applied();
         }
-        self.core.apply(op)
+        applied
     }
 
     /// Forwards a batch of frames from one port; the list is empty afterwards. When these have
