@@ -58,9 +58,13 @@ fn parse_reason(piece: Piece<'_>) -> Result<PacketInReason, TextError> {
     })
 }
 
-/// The arguments that differ from the defaults, in parentheses.
+/// The arguments that differ from the defaults, in parentheses; as an output where none but the
+/// length does.
 pub(super) fn text(asked: &ToController) -> String {
     let default = ToController::default();
+    if *asked == (ToController { max_len: asked.max_len, ..default.clone() }) {
+        return format!("CONTROLLER:{}", asked.max_len);
+    }
     let mut words = Vec::new();
     let reason = asked.reason;
     if reason != default.reason {
@@ -83,9 +87,6 @@ pub(super) fn text(asked: &ToController) -> String {
     }
     if let Some(meter) = asked.meter {
         words.push(format!("meter_id={}", meter.0));
-    }
-    if words.is_empty() {
-        return format!("CONTROLLER:{}", asked.max_len);
     }
     format!("controller({})", words.join(","))
 }
@@ -151,4 +152,24 @@ fn hex(piece: Piece<'_>) -> Result<Vec<u8>, TextError> {
 pub(super) fn dotted(bytes: &[u8]) -> String {
     let words: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     words.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::action::Action;
+    use crate::packet_in_reason::PacketInReason;
+    use crate::text::{format_actions, parse_actions};
+    use crate::to_controller::ToController;
+
+    #[test]
+    fn a_length_alone_is_printed_as_that_of_an_output() {
+        let asked = ToController { max_len: 64, ..ToController::default() };
+        let plain =
+            Action::Controller { max_len: 64, controller_id: 0, reason: PacketInReason::Action };
+        for action in [plain, Action::ControllerProperties(Box::new(asked))] {
+            let text = format_actions(&[action]);
+            assert_eq!(text, "CONTROLLER:64");
+            assert_eq!(format_actions(&parse_actions(&text).unwrap()), text);
+        }
+    }
 }

@@ -296,11 +296,14 @@ impl ReadArguments for Reading<'_> {
         let (key, inner) = self.text()?;
         let read = parse_actions(&format!("controller({inner})"));
         let read = read.map_err(|error| self.fields.problem(key, error.what))?;
-        let asked = read.first().and_then(|action| {
-            let plain = ToController::default();
-            let is_output = matches!(action, Action::Output { .. });
-            action.to_controller().or(is_output.then_some(plain))
-        });
+        let asked = match &read[..] {
+            // Text without more than a length is that of an output.
+            &[Action::Output { max_len, .. }] => {
+                Some(ToController { max_len, ..ToController::default() })
+            }
+            [action] => action.to_controller(),
+            [..] => None,
+        };
         asked.ok_or_else(|| self.fields.problem(key, "the words of one action were expected"))
     }
 
@@ -319,9 +322,9 @@ impl ReadArguments for Reading<'_> {
     fn learn(&mut self) -> Result<Learn, Problem> {
         let (key, inner) = self.text()?;
         let read = parse_actions(&format!("learn({inner})"));
-        match read.map_err(|error| self.fields.problem(key, error.what))?.first() {
-            Some(Action::Learn(learn)) => Ok((**learn).clone()),
-            Some(_) | None => Err(self.fields.problem(key, "one learn action was expected")),
+        match &read.map_err(|error| self.fields.problem(key, error.what))?[..] {
+            [Action::Learn(learn)] => Ok((**learn).clone()),
+            [..] => Err(self.fields.problem(key, "one learn action was expected")),
         }
     }
 
@@ -473,7 +476,8 @@ impl WriteArguments for Printing {
         self.is_object = true;
         let text = format_actions(&[Action::ControllerProperties(Box::new(asked.clone()))]);
         let inner = text.strip_prefix("controller(").and_then(|text| text.strip_suffix(')'));
-        self.push(inner.unwrap_or_default())
+        // Without any other word it is the text of an output.
+        self.push(inner.map_or_else(|| format!("max_len={}", asked.max_len), str::to_owned))
     }
 
     fn controller_ids(&mut self, ids: &[u16]) -> Result<(), Infallible> {
@@ -571,6 +575,25 @@ mod tests {
             "ENQUEUE:1:2"
         ]);
         assert_eq!(Value::from(printed(Version::V1_0, &body).unwrap()), expected);
+    }
+
+    #[test]
+    fn actions_of_controllers_keep_all_of_their_words() {
+        for (words, expected) in [
+            ("max_len=64", "max_len=64"),
+            ("", "max_len=65535"),
+            ("pause,id=2", "id=2,pause"),
+            ("userdata=0102,max_len=64", "max_len=64,userdata=01.02"),
+        ] {
+            let body = json!({"actions": [{"type": "NX_CONTROLLER2", "controller": words}]});
+            let expected = format!("NX_CONTROLLER2: {{controller:{expected}}}");
+            assert_eq!(printed(Version::V1_3, &body), Ok(vec![expected.into()]));
+        }
+        for (name, key) in [("NX_CONTROLLER2", "controller"), ("NX_LEARN", "learn")] {
+            let body = json!({"actions": [{"type": name, key: "),output(2"}]});
+            let refused = printed(Version::V1_3, &body).unwrap_err();
+            assert!(refused.contains("expected"), "{refused}");
+        }
     }
 
     #[test]
