@@ -2,8 +2,8 @@
 //! up, as bytes which nobody else need understand.
 //!
 //! The bytes come back from outside. A checksum finds those that were changed, and all that they
-//! ask for is checked as that of a flow entry or packet-out is, so that no bytes do more than a
-//! controller may ask for anyway.
+//! ask for is checked as that of a flow entry or packet-out is. The checksum has no key: a switch
+//! that sends the bytes to controllers adds a hash that has one.
 
 use std::convert::Infallible;
 
@@ -22,7 +22,7 @@ use crate::known_fields::KnownFields;
 use crate::validate::{ActionContext, Existing, check_action, check_instruction};
 
 /// Most bytes of a continuation: a packet-in has room for it beside a packet.
-const MAX_LEN: usize = 16_384;
+pub(crate) const MAX_LEN: usize = 16_384;
 
 /// Bytes of the checksum.
 const CHECKSUM_LEN: usize = size_of::<u64>();
@@ -43,6 +43,13 @@ impl Level {
         let has_ended = actions.is_empty() && instructions.is_empty();
         let origin = if has_ended { Origin::NONE } else { origin };
         Self { origin, actions, instructions }
+    }
+
+    /// Its bytes in a continuation.
+    pub(crate) fn len(&self) -> usize {
+        let mut out = Bytes(Vec::new());
+        out.level(self);
+        out.0.len()
     }
 
     /// The present table while it is carried out.
@@ -88,15 +95,7 @@ impl Continuation {
             out.put(flag.into(), 8);
         }
         out.put(self.levels.len() as u64, 16);
-        for level in &self.levels {
-            out.origin(level.origin);
-            out.list(&level.actions);
-            out.put(level.instructions.len() as u64, 16);
-            for instruction in &level.instructions {
-                out.put(instruction.kind() as u64, 8);
-                let Ok(()) = instruction.write(&mut out);
-            }
-        }
+        self.levels.iter().for_each(|level| out.level(level));
         out.put(self.then.len() as u64, 16);
         for (action, by) in &self.then {
             out.origin(*by);
@@ -178,6 +177,16 @@ impl Bytes {
         self.put(origin.table_id.0.into(), 8);
         self.put(origin.cookie.0, 64);
         self.put(origin.is_miss.into(), 8);
+    }
+
+    fn level(&mut self, level: &Level) {
+        self.origin(level.origin);
+        self.list(&level.actions);
+        self.put(level.instructions.len() as u64, 16);
+        for instruction in &level.instructions {
+            self.put(instruction.kind() as u64, 8);
+            let Ok(()) = instruction.write(self);
+        }
     }
 
     fn action(&mut self, action: &Action) {

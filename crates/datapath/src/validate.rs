@@ -269,7 +269,7 @@ pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
 /// Checks a packet that a controller resumes, but for what is still to be done.
 ///
 /// # Errors
-/// `OFPBRC_BAD_PACKET` for less than an Ethernet header, or for more than a frame has.
+/// `OFPBRC_BAD_PACKET` for less than an Ethernet header.
 pub(crate) fn check_resumed(paused: &PacketIn) -> Result<(), Error> {
     let has_header = paused.data.len() >= packet::header::ethernet::HEADER_LEN;
     require(has_header, Error::BadRequestBadPacket)

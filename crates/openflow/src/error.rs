@@ -123,7 +123,7 @@ errors! {
          for VLAN 100 write 4196";
     BadRequestNxmInvalid "NXBRC_NXM_INVALID" [V1_0: (1, 6), V1_3: (0xffff, 2)]
         "cookies of a flow-mod contradict each other: give the one to look for, or the new one";
-    ResumeStale "NXR_STALE" [V1_0: (1, 534), V1_3: (0xffff, 35)]
+    ResumeStale "NXR_STALE" [V1_0: (1, 5), V1_3: (0xffff, 35)]
         "the continuation is none that this bridge has sent, or was changed: resume a packet with \
          what its packet-in has";
     BadConjunction "NXBAC_BAD_CONJUNCTION" [V1_0: (2, 5), V1_3: (0xffff, 15)]

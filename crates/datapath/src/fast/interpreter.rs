@@ -605,6 +605,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             self.drop(DropReason::InvalidTtl);
             return WalkFlow::Break(Stop::Packet);
         }
+        self.count_actions(controller_ids.len())?;
         let (reason, max_len) = (PacketInReason::InvalidTtl, settings.miss_send_len);
         for controller_id in controller_ids {
             let plain = HandUp::plain(reason, origin, max_len);

@@ -45,6 +45,10 @@ impl Run<'_> {
                 let controller_ids = action.invalid_ttl_to();
                 if self.dp.settings.invalid_ttl_to_controller && !controller_ids.is_empty() {
                     let max_len = self.dp.settings.miss_send_len;
+                    self.count_actions(controller_ids.len());
+                    if self.is_withdrawn {
+                        return None;
+                    }
                     for controller_id in controller_ids.iter().copied() {
                         let plain = HandUp::plain(PacketInReason::InvalidTtl, origin, max_len);
                         self.hand_up(&packet, &HandUp { controller_id, ..plain });

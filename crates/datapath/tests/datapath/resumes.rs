@@ -1,7 +1,8 @@
 //! Packets that wait for a controller, and go on as if they had never waited.
 
 use datapath::fast::Fast;
-use datapath::{Datapath, DatapathConfig, Nanos, Out, Reference, Verdict};
+use datapath::{Datapath, DatapathConfig, Nanos, Out, Reference, Settings, Verdict};
+use openflow::flow::FlowModCommand;
 use openflow::message::{PacketIn, PacketOut};
 use openflow::text::{parse_actions, parse_group_mod};
 use openflow::{Error, Field, MacAddr, PortNo};
@@ -178,6 +179,57 @@ fn a_meter_of_the_action_keeps_back_what_goes_up_only() {
             let (mut out, mut waiting) = (Out::new(), Vec::new());
             datapath.process(frame(), PortNo(1), Nanos(1), &mut out);
             assert_eq!(words(&mut out, &mut waiting).join(" "), expected);
+        }
+    }
+}
+
+#[test]
+fn more_left_than_a_packet_in_has_room_for_is_no_wait() {
+    let left = |outputs: usize| vec!["output:2"; outputs].join(",");
+    // An output has 7 bytes, an entry 14, the rest 25.
+    for (outputs, expected) in [(2_333, "wait"), (2_334, "continuation_too_long")] {
+        let entries = [
+            format!("actions=resubmit(,1),{}", left(outputs / 2)),
+            format!("table=1,actions=controller(pause),{}", left(outputs - outputs / 2)),
+        ];
+        let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+        let seen = both("", &entries, as_it_is);
+        assert_eq!(seen.split(" |").next(), Some(expected));
+    }
+    // Of many long lists the first ones alone are too long.
+    let lists: Vec<String> = (0..100)
+        .map(|table| format!("table={table},actions=resubmit(,{}),{}", table + 1, left(1_000)))
+        .chain(["table=100,actions=controller(pause),output:3".to_owned()])
+        .collect();
+    let entries: Vec<&str> = lists.iter().map(String::as_str).collect();
+    assert_eq!(both("", &entries, as_it_is), "continuation_too_long | ");
+}
+
+#[test]
+fn each_controller_that_a_used_up_ttl_goes_to_is_an_action() {
+    let ids = |count: usize| vec!["7"; count].join(",");
+    let settings = Settings { invalid_ttl_to_controller: true, ..Settings::default() };
+    for (count, expected) in [(4_094, 16 * 4_094), (4_095, 1)] {
+        let bucket = format!("bucket=dec_ttl({})", ids(count));
+        let group = format!("group_id=1,type=all,{}", vec![bucket; 16].join(","));
+        let group = parse_group_mod(&group, openflow::group::GroupModCommand::Add).unwrap();
+        let none: [&str; 0] = [];
+        let datapaths: [Box<dyn Datapath>; 2] = [
+            Box::new(with(Reference::new(DatapathConfig::default()), 2, &none)),
+            Box::new(with(Fast::new(DatapathConfig::default(), 1), 2, &none)),
+        ];
+        for mut datapath in datapaths {
+            datapath.set_settings(settings);
+            datapath.group_mod(&group, Nanos(0)).unwrap();
+            let flow = "ip,actions=mod_nw_ttl:1,group:1";
+            let flow = openflow::text::parse_flow_mod(flow, FlowModCommand::Add).unwrap();
+            datapath.flow_mod(&flow, openflow::Version::V1_3, Nanos(0)).unwrap();
+            let mut out = Out::new();
+            datapath.process(frame(), PortNo(1), Nanos(1), &mut out);
+            let words = words(&mut out, &mut Vec::new());
+            assert_eq!(words.len(), expected);
+            let word = if expected == 1 { "too_many_actions" } else { "invalid_ttl" };
+            assert!(words.iter().all(|one| one == word), "{words:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use openflow::message::{AsyncEvent, PacketIn};
 use openflow::port::PortStatus;
 
 use super::peer::Reply;
-use super::{Agent, Peer, continuation};
+use super::{Agent, Peer};
 use crate::bridge::BarrierWaiter;
 use crate::counters::Counter;
 use crate::upcall::UpcallBatch;
@@ -54,7 +54,7 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
 fn deliver_packet(agent: &Agent, peers: &[Rc<Peer>], mut packet: PacketIn) {
     if !packet.continuation.is_empty() {
         let bridge = agent.bridge.dpid();
-        packet.continuation = continuation::of_bridge(bridge, &packet.continuation);
+        packet.continuation = agent.continuation_key.of_bridge(bridge, &packet.continuation);
     }
     let PacketIn { reason, cookie, controller_id, .. } = packet;
     let mut wanting = peers

@@ -10,7 +10,7 @@ use openflow::{Error, Message, Version};
 
 use super::request::Handling;
 use super::role::RoleChange;
-use super::{Agent, Peer, continuation};
+use super::{Agent, Peer};
 use crate::bridge::BridgeCommand;
 
 /// Types of requests (`nicira-ext.h`), and of the reply to that for a role.
@@ -58,7 +58,8 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: &Experimenter) -> Hand
 
 /// Has the bridge go on with a packet that has waited in it.
 fn resume(agent: &Agent, peer: &Peer, paused: PacketIn) -> Handling {
-    let own = continuation::of_datapath(agent.bridge.dpid(), &paused.continuation);
+    let key = &agent.continuation_key;
+    let own = key.of_datapath(agent.bridge.dpid(), &paused.continuation);
     match own.map(<[u8]>::to_vec) {
         Ok(_) if peer.role() == ControllerRole::Slave => {
             Handling::Refused(Error::BadRequestIsSlave)

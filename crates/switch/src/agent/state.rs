@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::accept::accept_all;
 use super::asynchronous;
+use super::continuation::ContinuationKey;
 use super::controllers::keep_connected;
 use super::ending::Ending;
 use super::peer::{Peer, PeerInfo};
@@ -73,6 +74,8 @@ pub(crate) struct Agent {
     remarks: RefCell<Vec<String>>,
     /// Programs that read copies of its controllers' messages.
     pub(super) snoopers: Snoopers,
+    /// The key of the continuations of packets that wait for its controllers.
+    pub(super) continuation_key: ContinuationKey,
 }
 
 /// A listener that is served.
@@ -122,6 +125,7 @@ impl Agent {
             observer: OnceCell::new(),
             remarks: RefCell::default(),
             snoopers: Snoopers::default(),
+            continuation_key: ContinuationKey::default(),
         }
     }
 

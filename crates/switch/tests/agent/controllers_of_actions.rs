@@ -108,6 +108,30 @@ fn a_packet_that_waits_goes_on_as_it_is_resumed() {
 }
 
 #[test]
+fn a_packet_that_waited_in_an_earlier_switch_does_not_go_on() {
+    let mut of_earlier = None;
+    for _ in 0..2 {
+        let switch = Switch::start(2, "");
+        let (mut host, mut second) = (switch.host(1), switch.host(2));
+        let mut controller = controller(&switch, Version::V1_3);
+        add(&mut controller, "in_port=1,actions=controller(pause),output:2");
+        host.send(&frame(1));
+        let paused = packet_in(&mut controller);
+        let resume = |paused: &PacketIn| {
+            let body = wire::write_resume(Version::V1_3, paused).unwrap();
+            of_nicira(Version::V1_3, RESUME, &body)
+        };
+        if let Some(earlier) = of_earlier {
+            controller.refused(&resume(&earlier), Error::ResumeStale);
+        }
+        controller.send(&resume(&paused));
+        assert_eq!(second.receive(), frame(1));
+        of_earlier = Some(paused);
+        switch.stop();
+    }
+}
+
+#[test]
 #[ignore = "needs ovs-ofctl: cargo xtask test as root installs it"]
 fn ovs_ofctl_resumes_packets() {
     let switch = Switch::start(2, "");

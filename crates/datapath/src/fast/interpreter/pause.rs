@@ -7,7 +7,7 @@ use openflow::{Action, TableId, ToController};
 
 use super::{Activation, Interpreter, MatchedEntry, Packet, Stop, Target, WalkFlow};
 use crate::action_set::{ActionSet, Origin};
-use crate::continuation::{Continuation, Level};
+use crate::continuation::{Continuation, Level, MAX_LEN};
 use crate::counter::DropReason;
 
 /// A pause that is under way.
@@ -17,6 +17,9 @@ pub(super) struct Pause {
     in_action_set: bool,
     is_packet_out: bool,
     levels: Vec<Level>,
+    /// Bytes of the levels so far. When they have no room any more, the others are left out:
+    /// thousands of long lists may be left.
+    len: usize,
     then: Vec<(Action, Origin)>,
 }
 
@@ -28,6 +31,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             in_action_set: self.in_action_set,
             is_packet_out: self.table_allowed,
             levels: Vec::new(),
+            len: 0,
             then: Vec::new(),
         });
         WalkFlow::Break(Stop::Packet)
@@ -36,13 +40,18 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     /// The activation on top ends, of which a pause keeps the rest.
     pub(super) fn keep_for_pause(&mut self) {
         let (Some(pause), Some(top)) = (&mut self.pause, self.active.last_mut()) else { return };
+        if pause.len > MAX_LEN {
+            return;
+        }
         let actions = top.actions.as_ref().map(|rest| rest.as_slice().to_vec());
         let mut instructions = Vec::new();
         while let Some(instruction) = top.next_instruction() {
             top.row = instruction.kind() as usize + 1;
             instructions.push(instruction.clone());
         }
-        pause.levels.push(Level::of(actions.unwrap_or_default(), instructions, top.origin));
+        let level = Level::of(actions.unwrap_or_default(), instructions, top.origin);
+        pause.len += level.len();
+        pause.levels.push(level);
     }
 
     /// The same of a list that no activation has.
@@ -58,7 +67,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     /// The way of a packet or of a bucket's copy is over: if it was paused, it goes up.
     pub(super) fn end_pause(&mut self, packet: &Packet, in_bucket: bool) {
         let Some(pause) = self.pause.take() else { return };
-        let Pause { asked, origin, in_action_set, is_packet_out, levels, mut then } = pause;
+        let Pause { asked, origin, in_action_set, is_packet_out, levels, mut then, .. } = pause;
         if !in_bucket && !in_action_set {
             then = self.set.in_order().map(|(action, by)| (action.clone(), by)).collect();
         }
