@@ -468,7 +468,7 @@ fn every_new_list_of_instructions_is_asked_for() {
 /// Forwarders that have not heard yet that nothing teaches any more are no matter, and neither is
 /// what was on its way then.
 #[test]
-fn what_late_packets_teach_does_not_outlive_the_entry_that_teaches_it() {
+fn what_late_packets_teach_does_not_stay() {
     for (flags, gone) in [("delete_learned,", "table=0"), ("", "")] {
         let teaches = format!(
             "actions=learn(table=1,cookie=5,{flags}NXM_OF_ETH_DST[],output:NXM_OF_IN_PORT[])"
