@@ -22,6 +22,9 @@ const IMMEDIATE: u16 = 1 << 13;
 /// Bits of `NXM_OF_IN_PORT` and of `NXM_OF_VLAN_TCI`.
 const WIDTH: u16 = 16;
 
+/// Bits of the widest field, and of the widest value.
+const WIDEST: u16 = 128;
+
 pub(crate) fn read(r: &mut Reader<'_>) -> ReadResult<Learn> {
     let start = r.clone();
     let (idle_timeout_s, hard_timeout_s, priority) = (r.u16()?, r.u16()?, r.u16()?);
@@ -61,12 +64,12 @@ fn read_spec(r: &mut Reader<'_>, head: u16, start: &Reader<'_>) -> ReadResult<Le
         return Err(bad());
     }
     let source = if is_immediate {
+        if n_bits > WIDEST {
+            return Err(start.fault(Error::BadActionBadSetLen));
+        }
         let bytes = r.bytes(usize::from(n_bits.div_ceil(16)) * 2)?;
-        let spare = bytes.len().saturating_sub(16);
-        let (above, low) = bytes.split_at(spare);
-        let value = low.iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
-        let fits = n_bits >= 128 || value >> n_bits == 0;
-        if !fits || above.iter().any(|byte| *byte != 0) {
+        let value = bytes.iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
+        if n_bits < WIDEST && value >> n_bits != 0 {
             return Err(bad());
         }
         LearnSource::Immediate(value)
@@ -94,7 +97,11 @@ fn read_part(r: &mut Reader<'_>, n_bits: u16) -> ReadResult<(Field, u16)> {
     let header = r.clone().u32()?;
     if header != IN_PORT && header != VLAN_TCI {
         let field = oxm::read_field(r, Version::NEWEST)?;
-        return Ok((field, r.u16()?));
+        let offset = r.u16()?;
+        if offset.saturating_add(n_bits) > field.row().bits {
+            return Err(start.fault(Error::BadActionBadSetLen));
+        }
+        return Ok((field, offset));
     }
     r.skip(4)?;
     let offset = r.u16()?;
@@ -136,7 +143,7 @@ fn write_spec(w: &mut Writer<'_>, spec: &LearnSpec) -> WriteResult<()> {
         LearnTarget::Load(..) => LOAD,
         LearnTarget::Output => OUTPUT,
     };
-    w.require(spec.n_bits <= 128 && spec.n_bits > 0, "part of a learnt entry")?;
+    w.require((1..=WIDEST).contains(&spec.n_bits), "part of a learnt entry")?;
     w.u16(source | target | spec.n_bits);
     match spec.source {
         LearnSource::Immediate(value) => {
