@@ -38,12 +38,14 @@ pub(crate) struct PortArgs {
     metrics: Option<SocketAddr>,
 }
 
-/// Opens one port.
+/// Opens one port, whose link may have been set up a moment ago.
 ///
 /// # Errors
 /// As [`PortArgs::open`].
 pub(crate) fn open_port(spec: &PortSpec) -> anyhow::Result<Port> {
-    netdev::open(spec).map_err(|error| session_error(error.into()))
+    let port = netdev::open(spec).map_err(|error| session_error(error.into()))?;
+    port.wait_for_link();
+    Ok(port)
 }
 
 /// A port's index and an address.

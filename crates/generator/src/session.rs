@@ -294,7 +294,9 @@ impl Session {
     pub fn open(ports: &[PortSpec], options: SessionOptions) -> Result<Self, SessionError> {
         FilesInUse::of_ports(ports)?;
         let opened: Result<Vec<Port>, PortError> = ports.iter().map(netdev::open_queues).collect();
-        let mut session = Self::from_ports(opened?, options)?;
+        let opened = opened?;
+        opened.iter().for_each(Port::wait_for_link);
+        let mut session = Self::from_ports(opened, options)?;
         for (port, spec) in session.ports.iter_mut().zip(ports) {
             port.name = spec.to_string();
         }

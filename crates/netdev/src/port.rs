@@ -2,7 +2,7 @@
 //!
 //! The traits here stand between the datapath and every source of frames, so that switch, generator
 //! and lab do not depend on a port's kind. The three parts share no lock and may be used by three
-//! threads. No method here may ever block.
+//! threads. No method here but [`Port::wait_for_link`] may ever block.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -17,6 +17,7 @@ use crate::error::PortError;
 use crate::patch_end::PatchEnd;
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::sys::claim::DeviceClaim;
+use crate::sys::link::Rtnl;
 use crate::tier::HandoverPlace;
 use crate::tier_port::TierPort;
 
@@ -261,6 +262,16 @@ impl Port {
     /// See [`PortDevice::info`].
     pub fn info(&mut self) -> PortInfo {
         self.device.info()
+    }
+
+    /// Waits until the device sends, where it is up, has carrier, and is only just becoming
+    /// operational: within a second, on a busy machine later. To be called in the namespace where
+    /// the port was opened.
+    pub fn wait_for_link(&self) {
+        if let LinkNotification::Netlink(index) = self.device.link_notification() {
+            // Whether it is up then, `info` says.
+            let _ = Rtnl::open().and_then(|rtnl| rtnl.wait_until_running(index));
+        }
     }
 
     /// See [`PortDevice::link_notification`].

@@ -117,7 +117,19 @@ impl NetnsTestbed {
             Joined::Directly => bed.join_directly()?,
         }
         (0..bed.switches.len()).try_for_each(|place| bed.add_control_link(place))?;
+        bed.wait_for_links()?;
         Ok(bed)
+    }
+
+    /// Waits until every device sends what it is given: some time after it is up.
+    fn wait_for_links(&self) -> Result<(), HostError> {
+        let contexts = self.hosts.iter().chain(&self.switches).chain([&self.controller]);
+        for rtnl in contexts.map(|context| &context.rtnl) {
+            for link in rtnl.links()? {
+                rtnl.wait_until_running(link.index)?;
+            }
+        }
+        Ok(())
     }
 
     /// The first switch of the line, and the last.

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 use super::netlink::{
     Attributes, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest,
@@ -41,6 +42,12 @@ const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 const IFF_UP: u32 = 0x1;
 const IFF_RUNNING: u32 = 0x40;
+
+/// The kernel looks after carriers once a second; a busy one comes later.
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Time between two looks at a device that settles.
+const SETTLE_STEP: Duration = Duration::from_millis(5);
 /// `linux/if_link.h`.
 const IFLA_MACVLAN_MODE: u16 = 1;
 const MACVLAN_MODE_PRIVATE: u32 = 1;
@@ -206,6 +213,23 @@ impl Rtnl {
     pub fn link_at(&self, index: u32) -> Result<LinkInfo, LinkError> {
         let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &ifinfomsg(index, 0, 0));
         self.one_link(request, || format!("device number {index}"))
+    }
+
+    /// Waits for a device that is up and has carrier until it is operational (`IFF_RUNNING`), at
+    /// most ten seconds, and says whether it is. Before that the kernel drops what it is to send.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such device.
+    pub fn wait_until_running(&self, index: u32) -> Result<bool, LinkError> {
+        let start = Instant::now();
+        loop {
+            let link = self.link_at(index)?;
+            let is_settling = link.up && link.carrier && !link.running;
+            if !is_settling || start.elapsed() > SETTLE_LIMIT {
+                return Ok(link.running);
+            }
+            std::thread::sleep(SETTLE_STEP);
+        }
     }
 
     fn one_link(

@@ -1,6 +1,6 @@
 //! The link monitor: up, down, carrier, gone, and more changes than the kernel can queue.
 
-use netdev::sys::link::{VethEnd, VethPair, disable_ipv6};
+use netdev::sys::link::{Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::{LinkChange, LinkMonitor, LinkNotification, Port, open_text};
 use packet::{Batch, PacketBuf};
 
@@ -44,6 +44,28 @@ fn every_state_of_a_device_is_reported() {
         all.iter().filter(|c| !c.exists && !c.link_up()).count() == 2
     });
     assert!(monitor.known().all(|link| link.name == "lo"));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_port_whose_link_was_just_set_up_is_waited_for() {
+    let host = Host::new();
+    add_pair(&host);
+    let check = || {
+        let rtnl = Rtnl::open().unwrap();
+        let set = |is_up| ["x0", "x1"].map(|name| rtnl.set_up(name, is_up).unwrap());
+        let mut port = open_text("af_packet:x0").unwrap();
+        // The kernel lets some devices a second send at once, and has the next ones wait.
+        for _ in 0..4 {
+            set(false);
+            port.wait_for_link();
+            assert!(!port.info().link_up);
+            set(true);
+            port.wait_for_link();
+            assert!(port.info().link_up);
+        }
+    };
+    host.ns.enter(check).unwrap();
 }
 
 #[test]
