@@ -150,7 +150,9 @@ without_database() { # thousands of packets per second
 packet = "eth(dst=$(ip netns exec b cat /sys/class/net/eth0/address))/ipv4(dst=10.0.0.2)/udp"
 rate = "$1kpps"
 END
-    send() { exec ip netns exec a "$WEIR" gen run /run/paced.toml --port af_packet:eth0 --quiet "$@"; }
+    send() {
+        exec ip netns exec a "$WEIR" gen run /run/paced.toml --port af_packet:eth0 --quiet "$@"
+    }
     # The first frames of a flow take another way.
     (send --duration 1) >/run/gen 2>&1 || true
     sleep 1

@@ -44,10 +44,10 @@ const IFF_UP: u32 = 0x1;
 const IFF_RUNNING: u32 = 0x40;
 
 /// The kernel looks after carriers once a second; a busy one comes later.
-const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+const RUNNING_WITHIN: Duration = Duration::from_secs(10);
 
-/// Time between two looks at a device that settles.
-const SETTLE_STEP: Duration = Duration::from_millis(5);
+/// Time between two looks at a device that becomes operational.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// `linux/if_link.h`.
 const IFLA_MACVLAN_MODE: u16 = 1;
 const MACVLAN_MODE_PRIVATE: u32 = 1;
@@ -224,11 +224,11 @@ impl Rtnl {
         let start = Instant::now();
         loop {
             let link = self.link_at(index)?;
-            let is_settling = link.up && link.carrier && !link.running;
-            if !is_settling || start.elapsed() > SETTLE_LIMIT {
+            let is_becoming = link.up && link.carrier && !link.running;
+            if !is_becoming || start.elapsed() > RUNNING_WITHIN {
                 return Ok(link.running);
             }
-            std::thread::sleep(SETTLE_STEP);
+            std::thread::sleep(LOOK_EVERY);
         }
     }
 
