@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use openflow::flow::FlowMod;
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, TableId, Version};
+use openflow::{BitRange, Error, Field, TableId, Version};
 
 use self::limits::Limits;
 use crate::config::DatapathConfig;
@@ -39,6 +39,8 @@ pub struct FlowTable {
     pub max_entries: Option<u32>,
     /// Whether a full table makes room for a new entry, by one that has a timeout.
     pub evicts: bool,
+    /// Parts of fields by which the entries are grouped: the largest group makes room.
+    pub eviction_groups: Vec<(Field, BitRange)>,
 }
 
 /// The flow tables, by number; none where a table is gone.
@@ -104,9 +106,17 @@ impl Pipeline {
         own.map_or(self.max_entries, |own| own.min(self.max_entries))
     }
 
-    /// Whether a full table makes room for a new entry.
-    pub(crate) fn evicts(&self, table_id: TableId) -> bool {
-        self.configured.get(&table_id).is_some_and(|table| table.evicts)
+    /// The parts of fields by which a full table groups its entries to make room for a new one;
+    /// none where it refuses that.
+    pub(crate) fn eviction_groups(&self, table_id: TableId) -> Option<&[(Field, BitRange)]> {
+        let table = self.configured.get(&table_id).filter(|table| table.evicts)?;
+        Some(&table.eviction_groups)
+    }
+
+    /// The tables that make room for new entries.
+    pub(crate) fn evicting(&self) -> Vec<TableId> {
+        let evicting = self.configured.iter().filter(|(_, table)| table.evicts);
+        evicting.map(|(number, _)| *number).collect()
     }
 
     /// Other names and limits of single tables. Where a table has more entries, they stay, and

@@ -30,6 +30,7 @@ pub use flow::{
 };
 pub use forms::{action_form, instruction_form, other_names};
 pub use group::{format_group, parse_group_mod};
+pub use learn::parse_subfield;
 pub use matching::{
     format_match, match_words, parse_match, protocol_words, shared_words, unpresent_vid,
 };

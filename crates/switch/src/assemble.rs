@@ -552,7 +552,7 @@ fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire>
             for (port, vlans) in &config.vlans {
                 control.port_vlans(*port, vlans.clone());
             }
-            control.set_flow_tables(config.flow_tables.clone());
+            control.set_flow_tables(config.flow_tables.clone(), datapath::Nanos(0));
             control.set_mirrors(config.mirrors.clone());
             Ok(control)
         }

@@ -203,9 +203,11 @@ impl Control {
         self.pipeline.set_max_entries(max_entries);
     }
 
-    /// Names and limits of single tables.
-    pub fn set_flow_tables(&mut self, tables: BTreeMap<TableId, FlowTable>) {
+    /// Names and limits of single tables. Those that evict entries do so at once, where they have
+    /// more than they may hold now.
+    pub fn set_flow_tables(&mut self, tables: BTreeMap<TableId, FlowTable>, now: Nanos) {
         self.pipeline.configure(tables);
+        self.evict_surplus(now);
     }
 
     /// Settings of the tables.

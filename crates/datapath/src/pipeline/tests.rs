@@ -230,8 +230,11 @@ fn exact(features: &mut TableFeatures) {
 #[test]
 fn single_tables_have_names_and_limits_of_their_own() {
     let mut pipeline = pipeline();
-    let table =
-        |name: &str, max_entries| FlowTable { name: name.to_owned(), max_entries, evicts: false };
+    let table = |name: &str, max_entries| FlowTable {
+        name: name.to_owned(),
+        max_entries,
+        ..<_>::default()
+    };
     let two = [(TableId(0), table("first", Some(7))), (TableId(1), table("", Some(1_000)))];
     pipeline.configure(BTreeMap::from(two));
     let most = |pipeline: &Pipeline| [0, 1, 2].map(|id| pipeline.max_entries(TableId(id)));

@@ -16,7 +16,7 @@ use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketIn;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortDesc, PortState};
-use openflow::text::{parse_flow_mod, parse_group_mod};
+use openflow::text::{parse_flow_mod, parse_group_mod, parse_subfield};
 use openflow::{
     Action, Cookie, Error, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId,
     TableId, Version,
@@ -391,7 +391,7 @@ fn a_full_table_that_evicts_gives_up_what_expires_first() {
     let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::Asked);
     let limit = |control: &mut Control, most| {
         let table = FlowTable { max_entries: Some(most), evicts: true, ..FlowTable::default() };
-        control.set_flow_tables([(TableId(0), table)].into());
+        control.set_flow_tables([(TableId(0), table)].into(), Nanos::from_s(5));
     };
     limit(&mut control, 3);
     let add = |control: &mut Control, text: &str, s| {
@@ -418,10 +418,50 @@ fn a_full_table_that_evicts_gives_up_what_expires_first() {
     assert_eq!(priorities(&control)[..3], [9, 8, 5]);
     // Fewer are allowed than there are.
     limit(&mut control, 2);
-    assert_eq!(add(&mut control, "priority=4,actions=drop", 5), Ok(2));
+    assert_eq!(priorities(&control)[..2], [9, 8]);
+    assert_eq!(add(&mut control, "priority=4,actions=drop", 5), Ok(1));
     assert_eq!(priorities(&control)[..2], [9, 4]);
     let full = add(&mut control, "priority=3,actions=drop", 5);
     assert_eq!(full, Err(Error::FlowModTableFull), "none has a timeout");
+}
+
+#[test]
+fn of_the_largest_group_an_entry_makes_room() {
+    let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::Asked);
+    let limit = |control: &mut Control, most| {
+        let eviction_groups = vec![parse_subfield("NXM_OF_IN_PORT[0..3]").unwrap()];
+        let name = String::new();
+        let table = FlowTable { name, max_entries: Some(most), evicts: true, eviction_groups };
+        control.set_flow_tables([(TableId(0), table)].into(), Nanos(0));
+    };
+    limit(&mut control, 6);
+    let add = |control: &mut Control, text: &str| {
+        let flow_mod = parse_flow_mod(text, FlowModCommand::Add).unwrap();
+        control.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).map(|done| done.removed)
+    };
+    let held = |control: &Control| {
+        let stats = control.flow_stats(&FlowStatsRequest::all(), Nanos(0)).unwrap();
+        stats.iter().map(|stats| stats.priority).collect::<Vec<_>>()
+    };
+    for (text, removed) in [
+        ("priority=9,in_port=2,hard_timeout=1,actions=drop", 0),
+        ("priority=8,in_port=1,hard_timeout=5,actions=drop", 0),
+        ("priority=7,in_port=17,hard_timeout=4,actions=drop", 0),
+        ("priority=6,in_port=1,actions=drop", 0),
+        ("priority=5,in_port=1,actions=drop", 0),
+        ("priority=4,dl_type=0x800,hard_timeout=3,actions=drop", 0),
+        // Ports 1 and 17 have the same low bits.
+        ("priority=3,in_port=2,hard_timeout=9,actions=drop", 1),
+    ] {
+        assert_eq!(add(&mut control, text), Ok(removed), "{text}");
+    }
+    assert_eq!(held(&control), [9, 8, 6, 5, 4, 3]);
+    // The group of port 2 has two, and then there is one in each: the soonest goes.
+    limit(&mut control, 4);
+    assert_eq!(held(&control), [8, 6, 5, 3]);
+    // Of those without a timeout none goes.
+    limit(&mut control, 1);
+    assert_eq!(held(&control), [6, 5]);
 }
 
 /// Allows what takes no more bytes than this at once.

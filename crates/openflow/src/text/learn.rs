@@ -77,6 +77,14 @@ fn read(field: Field, bits: BitRange, target: LearnTarget) -> LearnSpec {
     LearnSpec { n_bits: bits.n_bits, source: LearnSource::Field(field, bits.offset), target }
 }
 
+/// A field or a part of it, by any of its names: `NXM_OF_IN_PORT[]`, `NXM_NX_REG0[0..15]`, `reg0`.
+///
+/// # Errors
+/// With the place of what is no field, or not among its bits.
+pub fn parse_subfield(text: &str) -> Result<(Field, BitRange), TextError> {
+    part(Piece::whole(text))
+}
+
 /// A part of a field that a packet has or an entry matches or writes.
 fn part(piece: Piece<'_>) -> Result<(Field, BitRange), TextError> {
     let piece = piece.trimmed();

@@ -339,9 +339,10 @@ impl BridgePlan {
         let to = &mut change.to;
         let dpid = dpid.unwrap_or_else(|| agent.bridge.dpid());
         agent.bridge.set_identity(Identity { dpid, desc: to.desc.clone() });
+        let now = agent.bridge.clock.now();
         agent.bridge.with_control(|control| {
             control.set_max_entries(to.max_entries);
-            control.set_flow_tables(to.flow_tables.clone());
+            control.set_flow_tables(to.flow_tables.clone(), now);
             control.set_address_age(to.mac_age_s);
             control.set_mirrors(to.mirrors.clone());
         });

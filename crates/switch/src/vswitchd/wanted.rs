@@ -10,6 +10,7 @@ use std::time::Duration;
 use channel::{Endpoint, TlsFiles};
 use datapath::{FlowTable, MIRRORS_MAX, MirrorOutput, PortVlans};
 use netdev::PortSpec;
+use openflow::text::parse_subfield;
 use openflow::{DatapathId, MacAddr, PortNo, TableId, Version};
 use ovsdb::{Atom, COLUMNS, Datum, Replica, Row, Use, Uuid};
 
@@ -375,7 +376,19 @@ impl<'a> BridgeRows<'a> {
             let limit = row.integer("flow_limit").and_then(|limit| u32::try_from(limit).ok());
             let name = row.text("name").filter(|name| name.len() <= 31).unwrap_or_default();
             let evicts = row.text("overflow_policy") == Some("evict");
-            let table = FlowTable { name: name.to_owned(), max_entries: limit, evicts };
+            let mut groups = Vec::new();
+            for text in row.texts("groups") {
+                match parse_subfield(text) {
+                    Ok(part) => groups.push(part),
+                    Err(why) => self.remark(&format!("flow_tables: {number}: groups: {why}")),
+                }
+            }
+            let table = FlowTable {
+                name: name.to_owned(),
+                max_entries: limit,
+                evicts,
+                eviction_groups: groups,
+            };
             config.flow_tables.insert(TableId(number), table);
         }
     }

@@ -3,6 +3,9 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were and has made no op.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
 use openflow::flow::{FlowMod, FlowModFlags, FlowRemovedReason};
 use openflow::{Error, GroupId, Instruction, PortNo, TableId, Version};
 
@@ -220,33 +223,73 @@ impl Control {
         Ok(self.remove_all(&over, FlowRemovedReason::Delete, now).removed)
     }
 
-    /// Takes this number of entries out of a table that makes room for new ones: those whose
-    /// timeout would be over first. Entries without one stay.
+    /// Takes this number of entries out of a table that makes room for new ones.
     fn evict(&mut self, table: TableId, needed: usize, now: Nanos) -> Result<usize, Error> {
-        if !self.pipeline.evicts(table) {
+        let evicted = self.evictable(table, needed);
+        if evicted.len() < needed {
             return Err(Error::FlowModTableFull);
         }
+        Ok(self.remove_all(&evicted, FlowRemovedReason::Delete, now).removed)
+    }
+
+    /// Takes entries out of the tables that make room and have more than they may hold.
+    pub(super) fn evict_surplus(&mut self, now: Nanos) {
+        for table in self.pipeline.evicting() {
+            let surplus = self.store.active(table).saturating_sub(self.pipeline.max_entries(table));
+            if surplus > 0 {
+                let evicted = self.evictable(table, surplus as usize);
+                self.remove_all(&evicted, FlowRemovedReason::Delete, now);
+            }
+        }
+    }
+
+    /// Of a table that makes room, at most this number of entries that go for that, one after the
+    /// other: of the group that has most then, the one whose timeout would be over first. Entries
+    /// without a timeout stay, and count for no group.
+    fn evictable(&mut self, table: TableId, needed: usize) -> Vec<u32> {
+        let Some(parts) = self.pipeline.eviction_groups(table).map(<[_]>::to_vec) else {
+            return Vec::new();
+        };
         // Mostly the first one of all tables is in this one.
         if needed == 1
+            && parts.is_empty()
             && let Some((number, ..)) = self.first_expiry()
             && self.store.tuple(self.store.slab.get(number)).table == table
         {
-            return Ok(self.remove_all(&[number], FlowRemovedReason::Delete, now).removed);
+            return vec![number];
         }
         let everything = EntryFilter::everything(&mut self.masks);
-        let all = everything.entries(&self.store, table.0..table.0.saturating_add(1));
-        let end = |number: u32| {
+        let mut groups: BTreeMap<Vec<u128>, Vec<_>> = BTreeMap::new();
+        for number in everything.entries(&self.store, table.0..table.0.saturating_add(1)) {
             let entry = self.store.slab.get(number);
-            let (at, _) = entry.expiry(self.shared.used(EntryId(number)))?;
-            Some((at, entry.seq, number))
-        };
-        let mut ends: Vec<_> = all.into_iter().filter_map(end).collect();
-        ends.sort_unstable();
-        let first: Vec<u32> = ends.into_iter().take(needed).map(|(.., number)| number).collect();
-        if first.len() < needed {
-            return Err(Error::FlowModTableFull);
+            let Some((at, _)) = entry.expiry(self.shared.used(EntryId(number))) else { continue };
+            let of_group = if parts.is_empty() {
+                Vec::new()
+            } else {
+                let matching = self.store.tuple(entry).compiled(entry.at).matching();
+                let value = |field| matching.get(field).map_or(0, |found| found.value);
+                parts.iter().map(|(field, bits)| bits.of(value(*field))).collect()
+            };
+            // The last of a group goes first.
+            groups.entry(of_group).or_default().push(Reverse((at, entry.seq, number)));
         }
-        Ok(self.remove_all(&first, FlowRemovedReason::Delete, now).removed)
+        let mut groups: BinaryHeap<_> = groups
+            .into_values()
+            .map(|mut group| {
+                group.sort_unstable();
+                (group.len(), group.last().copied(), group)
+            })
+            .collect();
+        let mut evicted = Vec::new();
+        while evicted.len() < needed {
+            let Some((_, first, mut group)) = groups.pop() else { break };
+            evicted.extend(first.map(|Reverse((.., number))| number));
+            group.pop();
+            if !group.is_empty() {
+                groups.push((group.len(), group.last().copied(), group));
+            }
+        }
+        evicted
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.
