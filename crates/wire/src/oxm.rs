@@ -61,17 +61,26 @@ impl OxmHeader {
     }
 }
 
-/// The value of a field: of sixteen bytes, or of eight at most.
+/// The value of a field: of sixteen bytes, or of eight at most. Most lengths are one load.
 fn number(bytes: &[u8]) -> u128 {
-    match bytes.try_into() {
-        Ok(wide) => u128::from_be_bytes(wide),
-        Err(_) => bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)).into(),
+    match *bytes {
+        [a] => a.into(),
+        [a, b] => u16::from_be_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f] => u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into(),
+        _ => match bytes.try_into() {
+            Ok(wide) => u128::from_be_bytes(wide),
+            Err(_) => bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)).into(),
+        },
     }
 }
 
 fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
-    let bytes = number.to_be_bytes();
-    w.bytes(bytes.get(bytes.len() - field.bytes()..).unwrap_or_default());
+    let len = field.bytes();
+    match u64::try_from(number) {
+        Ok(number) if len <= 8 => w.front(number << (64 - 8 * len), len),
+        Ok(_) | Err(_) => w.bytes(number.to_be_bytes().get(16 - len..).unwrap_or_default()),
+    }
 }
 
 /// Reads a field into the match.

@@ -81,7 +81,7 @@ fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
         MATCH => TableProperty::Match(read_all(r, oxm::read_id)?),
         WILDCARDS => TableProperty::Wildcards(read_all(r, oxm::read_id)?),
         SYNCHRONISED_FROM if r.version.has_table_synchronisation() => {
-            TableProperty::SynchronisedFrom(read_all(r, |r| r.u8().map(TableId))?)
+            TableProperty::SynchronisedFrom(read_tables(r))
         }
         PACKET_TYPES if r.version.has_packet_types() => {
             TableProperty::PacketTypes(oxm::read_packet_types(r)?)
@@ -94,7 +94,7 @@ fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
                 TableProperty::ApplyCopyField(on, read_all(r, oxm::read_id)?)
             }
             INSTRUCTIONS => TableProperty::Instructions(on, read_all(r, read_instruction)?),
-            NEXT_TABLES => TableProperty::NextTables(on, read_all(r, |r| r.u8().map(TableId))?),
+            NEXT_TABLES => TableProperty::NextTables(on, read_tables(r)),
             WRITE_ACTIONS => TableProperty::WriteActions(on, read_all(r, read_action)?),
             APPLY_ACTIONS => TableProperty::ApplyActions(on, read_all(r, read_action)?),
             WRITE_SETFIELD => TableProperty::WriteSetField(on, read_all(r, oxm::read_id)?),
@@ -108,6 +108,11 @@ fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
             _ => return Err(start.fault(Error::TableFeaturesBadType)),
         },
     })
+}
+
+/// Reads all that is left as numbers of tables.
+fn read_tables(r: &mut Reader<'_>) -> Vec<TableId> {
+    r.rest().iter().copied().map(TableId).collect()
 }
 
 fn read_all<'a, T>(
@@ -202,7 +207,7 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
             ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.number(version)))?;
         }
         TableProperty::NextTables(_, tables) | TableProperty::SynchronisedFrom(tables) => {
-            tables.iter().for_each(|table| w.u8(table.0));
+            w.all(tables.iter().map(|table| table.0));
         }
         TableProperty::WriteActions(_, ids) | TableProperty::ApplyActions(_, ids) => {
             ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.number(version)))?;

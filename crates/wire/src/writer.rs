@@ -56,6 +56,20 @@ impl<'a> Writer<'a> {
         self.out.push(number);
     }
 
+    /// The upper bytes of a number: all are stored and the rest is taken back, because a copy whose
+    /// length is not known is a call.
+    #[inline]
+    pub(crate) fn front(&mut self, number: u64, bytes: usize) {
+        let start = self.place();
+        self.u64(number);
+        self.out.truncate(start + bytes);
+    }
+
+    /// Numbers of a byte each.
+    pub(crate) fn all(&mut self, numbers: impl Iterator<Item = u8>) {
+        self.out.extend(numbers);
+    }
+
     #[inline]
     pub(crate) fn u16(&mut self, number: u16) {
         self.bytes(&number.to_be_bytes());
