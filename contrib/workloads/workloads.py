@@ -245,6 +245,39 @@ def acl(n):
     return make
 
 
+POLICIES = 13
+
+
+def policies(is_conjunctive):
+    """Policies of 100 sources, 100 destinations and 100 ports each as conjunctive matches; or as
+    many entries, each of one source, destination and port. One more entry looks at the Ethernet
+    address of the source, so that frames with numbers there begin flows."""
+    def triple(i):
+        policy, net = i % POLICIES, i % POLICIES << 16
+        return (0x0A000000 | net | i // POLICIES % 100,
+                0x64000000 | net | (i // (POLICIES * 100) + i * 7) % 100,
+                1000 + policy * 100 + i * 31 % 100)
+
+    def make(rng, size):
+        entries = ["priority=1,dl_src=06:00:00:00:00:01,actions=drop"]
+        for policy in range(POLICIES if is_conjunctive else 0):
+            for i in range(100):
+                src, dst = (dotted(net | policy << 16 | i) for net in (0x0A000000, 0x64000000))
+                parts = f"nw_src={src}", f"nw_dst={dst}", f"tp_dst={1000 + policy * 100 + i}"
+                entries += [f"udp,{part},actions=conjunction({policy + 1},{n}/3)"
+                            for n, part in enumerate(parts, 1)]
+            entries.append(f"udp,conj_id={policy + 1},actions=output:2")
+        for i in range(0 if is_conjunctive else POLICIES * 301):
+            src, dst, dport = triple(i)
+            entries.append(f"udp,nw_src={dotted(src)},nw_dst={dotted(dst)},tp_dst={dport},"
+                           "actions=output:2")
+        frames = [frame(src, dst, 1000, dport, size=size)
+                  for src, dst, dport in map(triple, range(POLICIES * 100))]
+        rng.shuffle(frames)
+        return entries, frames
+    return make
+
+
 def mask_flood(rng, size):
     """The tuple-space attack: a small whitelist, and packets each of which differs from it at
     another bit, so that a wildcard cache has to make a mask for each pair of prefix lengths."""
@@ -269,6 +302,7 @@ WORKLOADS = {
     "vlan-to-mpls": vlan_to_mpls, "lpm-100k": lpm100k,
     "acl-1k": acl(1000), "acl-10k": acl(10_000), "mask-flood": mask_flood,
     "l3v6-10k": l3v6(10_000),
+    "conjunctive-4k": policies(True), "triples-4k": policies(False),
     "kinds-ipv4": kinds([1, 0, 0, 0, 0]), "kinds-arp": kinds([0, 1, 0, 0, 0]),
     "kinds-mpls": kinds([0, 0, 1, 0, 0]), "kinds-qinq": kinds([0, 0, 0, 1, 0]),
     "kinds-ipv6": kinds([0, 0, 0, 0, 1]), "kinds-mixed": kinds([92, 2, 2, 2, 2]),
