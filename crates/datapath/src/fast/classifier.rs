@@ -42,12 +42,12 @@ mod list;
 mod masks;
 mod records;
 mod relax;
+mod search;
 mod template;
 #[cfg(test)]
 mod tests;
 mod update;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use packet::FlowKey;
@@ -64,6 +64,7 @@ use crate::precedence::Precedence;
 
 pub use self::burst::BURST;
 pub use self::masks::UnwildcardedBits;
+pub(in crate::fast) use self::search::Answer;
 pub use self::template::Template;
 
 /// A classifier's parts at the moment.
@@ -217,58 +218,6 @@ impl Classifier {
         let matches = |slot| self.masks.matches(key, self.records.get(slot), slot, &self.records);
         let found = listed.into_iter().find(|item| matches(item.slot)).map(|item| item.id);
         found.or(best.map(|(_, id)| id))
-    }
-
-    /// The entry that a packet matches among those that `counts` accepts: the way past entries
-    /// whose time is over, and to those of a conjunctive match. With it, its order of precedence
-    /// ([`Precedence::order`]). Slower than [`Self::lookup`]; for when that found such an entry.
-    ///
-    /// `counts` is asked, with the order of precedence, about every entry that the packet matches
-    /// and that comes before the answer, and perhaps about others.
-    #[must_use]
-    pub fn lookup_if(
-        &self,
-        key: &FlowKey,
-        mut counts: impl FnMut(u32, EntryId) -> bool,
-    ) -> Option<(u32, EntryId)> {
-        let best: Cell<Option<(u64, EntryId)>> = Cell::new(None);
-        let best_rank = || best.get().map_or(u64::MAX, |(rank, _)| rank);
-        let mut offer = |rank: u64, id: EntryId| {
-            if rank < best_rank() && counts((rank >> SEQ_BITS) as u32, id) {
-                best.set(Some((rank, id)));
-            }
-        };
-        for (rank, id) in &self.always {
-            offer(*rank, *id);
-        }
-        let possible = self.filter.possible(key);
-        let mut record = |slot: u32| {
-            let line = self.records.get(slot);
-            // Those in its shadow come after it.
-            if line.rank() > best_rank() || !self.masks.matches(key, line, slot, &self.records) {
-                return;
-            }
-            offer(line.rank(), line.id());
-            if line.has_shadows() {
-                for ((_, rank), id) in self.shadows.range((slot, 0)..=(slot, u64::MAX)) {
-                    offer(*rank, *id);
-                }
-            }
-        };
-        for group in self.groups.in_order() {
-            if best_rank() <= group.best {
-                break;
-            }
-            if possible >> group.number & 1 == 0 || group.bits.present & !key.present() != 0 {
-                continue;
-            }
-            let hash = self.secrets.of_masked(key, &group.bits.words);
-            group.index.find(hash, &mut record);
-        }
-        for item in self.list.items().iter().take_while(|item| item.rank < best_rank()) {
-            record(item.slot);
-        }
-        best.get().map(|(rank, id)| ((rank >> SEQ_BITS) as u32, id))
     }
 
     /// Adds an entry. `seq` is its age: the lower wins among equals. It has 47 bits.

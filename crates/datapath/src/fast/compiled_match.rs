@@ -90,6 +90,11 @@ impl Mask {
         self.present
     }
 
+    /// Whether it looks at `conj_id`.
+    pub(crate) fn has_conj_id(&self) -> bool {
+        self.present & 1 << Field::ConjId as u32 != 0
+    }
+
     /// The match that has this mask, and values for its words; bits outside of it must be zero.
     pub(crate) fn matching(&self, value: &[u64]) -> Match {
         let mut all = [0_u64; packet::WORDS];

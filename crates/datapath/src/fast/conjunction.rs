@@ -9,7 +9,7 @@
 use openflow::{Action, Instruction};
 
 /// An entry's part in a conjunctive match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     id: u32,
     /// 2 to 64.
@@ -26,32 +26,64 @@ pub(super) fn parts(instructions: &[Instruction]) -> impl Iterator<Item = Part> 
     })
 }
 
-/// The answer of a lookup, with its order of precedence.
+/// Parts of one conjunction that a packet matches.
 ///
-/// `matched` has the parts of the entries that the packet matches, each with the order of its
-/// entry; `single` is the best entry without parts. The parts of one order make up a conjunction
-/// when they have all of its dimensions: then the answer is what `with_id` finds for its id, if
-/// that finds anything. Entries without parts come before those of the same order.
-pub(super) fn resolve<T>(
-    mut matched: Vec<(u32, Part)>,
-    single: Option<(u32, T)>,
-    mut with_id: impl FnMut(u32) -> Option<(u32, T)>,
-) -> Option<(u32, T)> {
-    let end = single.as_ref().map_or(u32::MAX, |(order, _)| *order);
-    matched.retain(|(order, _)| *order < end);
-    matched.sort_unstable();
-    let conjunctions = matched
-        .chunk_by(|(order, a), (other, b)| order == other && a.conjunction() == b.conjunction());
-    let mut met = conjunctions.filter(|parts| {
-        let dimensions = parts.iter().fold(0, |all, (_, part)| all | 1_u64 << part.dimension);
-        let n_dimensions = parts.first().map_or(0, |(_, part)| part.n_dimensions);
-        dimensions.count_ones() == u32::from(n_dimensions)
-    });
-    met.find_map(|parts| with_id(parts.first()?.1.id)).or(single)
+/// Entries that are found one after the other are mostly of one conjunction, whose parts are put
+/// together at once: then nothing is left to sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Matched {
+    /// The order of precedence of their entries.
+    order: u32,
+    id: u32,
+    n_dimensions: u8,
+    /// One bit for each.
+    dimensions: u64,
 }
 
-impl Part {
-    fn conjunction(self) -> (u32, u8) {
-        (self.id, self.n_dimensions)
+impl Matched {
+    fn conjunction(&self) -> (u32, u32, u8) {
+        (self.order, self.id, self.n_dimensions)
     }
+}
+
+/// Adds the parts of an entry that the packet matches, with its order of precedence.
+#[inline]
+pub(super) fn add(matched: &mut Vec<Matched>, order: u32, parts: impl Iterator<Item = Part>) {
+    for Part { id, n_dimensions, dimension } in parts {
+        let part = Matched { order, id, n_dimensions, dimensions: 1 << dimension };
+        match matched.last_mut() {
+            Some(last) if last.conjunction() == part.conjunction() => {
+                last.dimensions |= part.dimensions;
+            }
+            Some(_) | None => matched.push(part),
+        }
+    }
+}
+
+/// The answer of a lookup that a conjunction leads to.
+///
+/// `matched` has the parts of the entries that the packet matches; `end` is the order of precedence
+/// of the best entry without parts, which comes before those of the same order. The parts of one
+/// order make up a conjunction when they have all of its dimensions: then the answer is what
+/// `with_id` finds for its id, if that finds anything.
+pub(super) fn resolve<T>(
+    matched: &mut [Matched],
+    end: Option<u32>,
+    mut with_id: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    matched.sort_unstable();
+    let conjunctions = matched.chunk_by(|a, b| a.conjunction() == b.conjunction());
+    for parts in conjunctions {
+        let Matched { order, id, n_dimensions, .. } = *parts.first()?;
+        if end.is_some_and(|end| order >= end) {
+            return None;
+        }
+        let dimensions = parts.iter().fold(0, |all, part| all | part.dimensions);
+        if dimensions.count_ones() == u32::from(n_dimensions)
+            && let Some(answer) = with_id(id)
+        {
+            return Some(answer);
+        }
+    }
+    None
 }

@@ -103,7 +103,7 @@ fn conjunctive(flow_mod: &mut FlowMod, key: &FlowKey, rng: &mut Random) {
             flow_mod.hard_timeout_s = rng.below(3) as u16;
         }
     } else {
-        flow_mod.matching.set(Field::ConjId, 1 + u128::from(rng.below(3)), u128::MAX);
+        flow_mod.matching.set(Field::ConjId, rng.below(4).into(), u128::MAX);
     }
 }
 

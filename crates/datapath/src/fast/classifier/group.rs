@@ -73,6 +73,8 @@ pub(super) struct TupleGroup {
     pub(super) bits: Bits,
     /// Every entry has exactly the group's mask.
     pub(super) is_exact: bool,
+    /// Some entry looks at `conj_id`, or has since the group came.
+    pub(super) has_conj_id: bool,
     /// No entry has a lower rank.
     pub(super) best: u64,
     /// Number of records of each order of precedence; the lowest comes first.
@@ -86,6 +88,7 @@ impl TupleGroup {
             number,
             bits,
             is_exact: true,
+            has_conj_id: false,
             best: u64::MAX,
             orders: BTreeMap::new(),
             index: RecordIndex::new(),

@@ -74,6 +74,17 @@ fn lists(random: &mut Random) -> Match {
     of(&fields)
 }
 
+/// Parts of conjunctive matches, and entries that look at `conj_id`.
+fn conjunctive(random: &mut Random) -> Match {
+    let address = u128::from(0x0a00_0000 | random.below(64) << 8);
+    let field = *random.pick(&[Field::Ipv4Src, Field::Ipv4Dst]);
+    let part = of(&[prefix(field, address, *random.pick(&[0, 16, 24, 32]))]);
+    match random.below(3) {
+        0 => part.with(Field::ConjId, random.below(3).into()),
+        _ => part,
+    }
+}
+
 /// Hardly two entries with the same mask, and no prefixes.
 fn odd_masks(random: &mut Random) -> Match {
     let (value, mask) = (random.u64(), random.u64() | random.u64());
@@ -221,7 +232,7 @@ impl Run {
             let expected = self.linear.lookup(key, |_| true);
             assert_eq!(*found, expected, "{key:?} {:?}", self.fast.figures());
             assert_eq!(self.fast.lookup(key), expected, "{key:?}");
-            let all = self.fast.lookup_if(key, |_, _| true).map(|(_, id)| id);
+            let all = self.fast.lookup_if(key, |_, _| true).map(|answer| answer.id);
             assert_eq!(all, expected, "{key:?}");
             let is_odd = |id: EntryId| id.0 % 2 == 1;
             let mut asked = Vec::new();
@@ -230,10 +241,15 @@ impl Run {
                 is_odd(id)
             });
             let expected = self.linear.lookup(key, is_odd);
-            assert_eq!(odd.map(|(_, id)| id), expected, "{key:?}");
+            assert_eq!(odd.map(|odd| odd.id), expected, "{key:?}");
             for passed in self.linear.before(key, expected) {
                 assert!(asked.contains(&passed), "{key:?}: {passed:?} of {asked:?}");
             }
+            let mut key = key.clone();
+            key.set(Field::ConjId, (self.seq % 3).into());
+            let odd = self.fast.lookup_conj_id(&key, odd, |_, id| is_odd(id));
+            let expected = self.linear.lookup(&key, is_odd);
+            assert_eq!(odd.map(|odd| odd.id), expected, "{key:?}");
         }
         let among = self.random.u64();
         let part = &keys[..keys.len().min(50)];
@@ -294,7 +310,7 @@ fn run(kind: Kind, seed: u64, entries: usize, forced: Option<Template>) -> BTree
 #[test]
 fn equals_a_linear_search_whatever_the_table_is() {
     let mut seen = BTreeSet::new();
-    for (number, kind) in KINDS.iter().enumerate() {
+    for (number, kind) in KINDS.iter().chain([&(conjunctive as Kind)]).enumerate() {
         for (seed, entries) in [(0, 200), (1, 700)] {
             println!("kind {number} seed {seed}");
             seen.extend(run(*kind, seed, entries, None));

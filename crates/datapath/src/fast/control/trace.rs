@@ -86,23 +86,25 @@ impl Control {
     /// The entry of a table that wins for a packet, by its number.
     fn winner(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<u32> {
         let matched = self.matched(table, key, now);
-        let parts = matched.iter().flat_map(|number| {
-            let order = self.rank(*number).0;
-            conjunction::parts(self.instructions_of(*number)).map(move |part| (order, part))
-        });
+        let mut parts = Vec::new();
+        for number in &matched {
+            let own = conjunction::parts(self.instructions_of(*number));
+            conjunction::add(&mut parts, self.rank(*number).0, own);
+        }
         let single = |matched: &[u32]| {
             let singles = matched.iter().copied().filter(|number| {
                 conjunction::parts(self.instructions_of(*number)).next().is_none()
             });
-            let first = singles.min_by_key(|number| self.rank(*number))?;
-            Some((self.rank(first).0, first))
+            singles.min_by_key(|number| self.rank(*number))
         };
-        let found = conjunction::resolve(parts.collect(), single(&matched), |conj_id| {
+        let first = single(&matched);
+        let end = first.map(|number| self.rank(number).0);
+        let found = conjunction::resolve(&mut parts, end, |conj_id| {
             let mut key = key.clone();
             key.set(Field::ConjId, conj_id.into());
             single(&self.matched(table, &key, now))
         });
-        found.map(|(_, number)| number)
+        found.or(first)
     }
 
     /// The live entries of a table that a packet matches, by their numbers.

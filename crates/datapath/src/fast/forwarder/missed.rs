@@ -127,7 +127,12 @@ impl Core {
             let among = std::mem::take(&mut pass.waiting[usize::from(number)]);
             if among != 0 {
                 let table = replica.entries_of(TableId(number));
-                table.lookup_among(pass.keys, among, found);
+                if replica.is_conjunctive(TableId(number)) {
+                    // Most lookups would be done again, so each packet is left to its search.
+                    bits(among).for_each(|index| found[index] = None);
+                } else {
+                    table.lookup_among(pass.keys, among, found);
+                }
                 let lookups = &mut self.figures.lookups[table.template() as usize];
                 *lookups += u64::from(among.count_ones());
                 pass.table(matched, TableId(number), among, found);
@@ -289,7 +294,10 @@ impl<'a> Pass<'a> {
         index: usize,
     ) -> Option<(&'a InstructionSummary, bool)> {
         let (replica, id) = (self.replica, matched.last(index));
-        let found = replica.alive(table, &self.keys[index], EntryId(*id), self.now);
+        let found = match replica.is_conjunctive(table) {
+            true => replica.search(table, &self.keys[index], self.now),
+            false => replica.alive(table, &self.keys[index], EntryId(*id), self.now),
+        };
         *id = found.as_ref().map_or(NONE, |found| found.id.0);
         let Found { id, entry, is_lasting } = found?;
         let packet = &mut self.missed[index];

@@ -4,33 +4,33 @@
 //! nothing is locked but meters. Counters are the shared ones. It must never decide anything: that
 //! is the business of its readers.
 
+mod counts;
+mod lookup;
+mod summary;
+mod teach;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use openflow::field::FIELDS;
 use openflow::flow::FlowMod;
-use openflow::instruction::ActionsRun;
-use openflow::{
-    Action, Field, GroupId, Instruction, InstructionKind, Learn, MeterId, PortNo, QueueId, TableId,
-};
-use packet::{FlowKey, Registers};
+use openflow::{Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId};
+
+use self::summary::{GOTO, LOOK, MISS, packed_of};
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
 use super::super::compiled_match::CompiledMatch;
-use super::super::conjunction::{self, Part};
+use super::super::conjunction::Matched;
 use super::super::ids::EntryId;
 use super::super::learning::{Learning, Taught};
-use super::super::op::{Change, Insert, InstructionList, Life, Used};
-use super::super::shared::{
-    ForwarderCounters, GroupCounters, PortCell, PortCounters, QueueCounters, Shared,
-};
+use super::super::op::{Change, Insert, InstructionList, Life};
+use super::super::shared::{ForwarderCounters, GroupCounters, PortCounters, QueueCounters, Shared};
 use super::bundle_progress::{BundleProgress, Mark};
 use super::versions::{VersionIndex, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
-use crate::counter::{Counter, DropReason};
-use crate::fast::interpreter::{Surroundings, header_effect, register_write};
+use crate::fast::interpreter::Surroundings;
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
 use crate::groups::Groups;
@@ -40,6 +40,9 @@ use crate::ports::Ports;
 use crate::precedence::Precedence;
 use crate::select::mix;
 use crate::time::Nanos;
+
+pub(super) use self::lookup::Found;
+pub(super) use self::summary::{InstructionSummary, PackedSummary};
 
 /// A flow entry. It stays readable after its removal, until its id is given to another one, so
 /// that its last counts still find their table. It lies on one cache line: of a lookup through 64
@@ -55,130 +58,6 @@ pub(super) struct ReplicaEntry {
     pub(super) version_index: VersionIndex,
     /// The packets that do not count it.
     pub(super) mark: Mark,
-}
-
-/// All that a lookup has to know of most entries: it decides where the packet goes on.
-///
-/// It takes four bytes, so that those of 60,000 entries lie in a near cache: a lookup in 64 tables
-/// waited for the lines of entries, two for each table, for a third of its time.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum PackedSummary<'a> {
-    /// Nothing but this happens to the packet; the entry lives for ever.
-    Goto(TableId),
-    /// The entry lives for ever; whether it is a table-miss entry.
-    Summary(&'a InstructionSummary, bool),
-    /// The entry must be looked at.
-    Look,
-}
-
-/// The mark of a goto, that of a table-miss entry's summary, and a number that no summary has, for
-/// an entry that must be looked at.
-const GOTO: u32 = 1 << 31;
-const MISS: u32 = 1 << 30;
-const LOOK: u32 = MISS - 1;
-
-/// Knowledge of an instruction list for lookups, made once for all entries that have it.
-#[derive(Debug)]
-pub(super) struct InstructionSummary {
-    /// Never given twice, unlike the instruction list's number.
-    pub(super) id: u32,
-    instruction_list: Arc<InstructionList>,
-    /// The table to go on in, by a goto or by a resubmit after which the entry does nothing.
-    pub(super) next: Option<TableId>,
-    /// Metadata bits that are written, and which.
-    pub(super) metadata: Option<(u64, u64)>,
-    /// Whether it does nothing but lead to the next table, perhaps writing metadata.
-    pub(super) is_plain: bool,
-    /// Applied actions that change what later tables see, in their order.
-    pub(super) changes: Box<[Action]>,
-    /// Values and masks that they write, where all of them write registers.
-    pub(super) register_writes: Option<(Registers, Registers)>,
-    /// The meter, which comes before everything else.
-    pub(super) meter: Option<MeterId>,
-    /// Whether one of its actions has a table searched, and whether that is `next`.
-    resubmits: bool,
-    resubmits_to_next: bool,
-    /// Its parts in conjunctive matches; a lookup ends with no entry that has any.
-    parts: Box<[Part]>,
-}
-
-/// The entry that a lookup ends with.
-pub(super) struct Found<'a> {
-    pub(super) id: EntryId,
-    pub(super) entry: &'a ReplicaEntry,
-    /// Whether nothing but the entry itself may expire so that another one is found.
-    pub(super) is_lasting: bool,
-}
-
-impl InstructionSummary {
-    fn new(id: u32, instruction_list: &Arc<InstructionList>) -> Self {
-        let mut summary = Self {
-            id,
-            instruction_list: Arc::clone(instruction_list),
-            next: None,
-            metadata: None,
-            is_plain: true,
-            changes: Box::default(),
-            register_writes: None,
-            meter: None,
-            resubmits: false,
-            resubmits_to_next: false,
-            parts: conjunction::parts(&instruction_list.instructions).collect(),
-        };
-        for instruction in &instruction_list.instructions {
-            summary.next = summary.next.or_else(|| instruction.goto_table());
-            summary.metadata = summary.metadata.or_else(|| instruction.metadata());
-            summary.meter = summary.meter.or_else(|| instruction.meter());
-            summary.is_plain &= instruction.only_leads_on();
-            summary.resubmits |= instruction.actions().iter().any(Action::resubmits);
-            if instruction.kind().row().actions == ActionsRun::AtOnce {
-                let changes = instruction.actions().iter().filter(|a| header_effect(a).rewrites());
-                summary.changes = changes.cloned().collect();
-            }
-        }
-        // No table comes after an exit or a pause.
-        let mut actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
-        if actions.any(Action::ends_lists) {
-            summary.next = None;
-        } else if let Some(next) = last_resubmit(&instruction_list.instructions) {
-            (summary.next, summary.resubmits_to_next) = (Some(next), true);
-        }
-        summary.register_writes = register_writes(&summary.changes);
-        summary
-    }
-
-    /// Whether a walk has to find out what follows its entries in this table: they have others
-    /// searched than a later one at their end.
-    #[inline]
-    pub(super) fn is_recorded_in(&self, table: TableId) -> bool {
-        self.resubmits && !(self.resubmits_to_next && self.next > Some(table))
-    }
-
-    pub(super) fn instructions(&self) -> &[Instruction] {
-        &self.instruction_list.instructions
-    }
-}
-
-/// The table that an entry resubmits to, from the packet's own port, if it does so once and nothing
-/// after that. But for a packet that matches nothing there this is a goto.
-fn last_resubmit(instructions: &[Instruction]) -> Option<TableId> {
-    let is_early = |one: &Instruction| one.kind() as u8 <= InstructionKind::ApplyActions as u8;
-    let actions = instructions.iter().flat_map(Instruction::actions);
-    let number = actions.clone().filter(|action| action.resubmits()).count();
-    let Some(Action::ResubmitTable { port, table }) = actions.last() else { return None };
-    let is_it = number == 1 && port.port() == PortNo::IN_PORT && *table != TableId::ALL;
-    (is_it && instructions.iter().all(is_early)).then_some(*table)
-}
-
-/// The values and the mask that actions write to registers; none where one does anything else.
-fn register_writes(actions: &[Action]) -> Option<(Registers, Registers)> {
-    let (mut values, mut all) = (Registers::ZERO, Registers::ZERO);
-    for action in actions {
-        let (number, mask, value) = register_write(action)?;
-        values.set(number, values.get(number) & !mask | value);
-        all.set(number, all.get(number) | mask);
-    }
-    Some((values, all))
 }
 
 /// The counters of a port, and those of its queues that this forwarder has used.
@@ -200,6 +79,10 @@ pub(super) struct Replica {
     tables: Vec<Classifier>,
     /// The classifier of the others.
     no_entries: Classifier,
+    /// Of each table, [`Self::is_conjunctive`].
+    conjunctive: [bool; 256],
+    /// Parts that a packet matched; kept for the room that it has.
+    matched_parts: RefCell<Vec<Matched>>,
     forced: Option<Template>,
     is_plain: bool,
     entries: Vec<Option<ReplicaEntry>>,
@@ -236,9 +119,6 @@ pub(super) struct Replica {
     ops_applied: u64,
 }
 
-/// Entries that packets of one forwarder teach and that it keeps in mind; more begin anew.
-const LEARNINGS_MAX: usize = 1 << 16;
-
 impl Replica {
     pub(super) fn new(
         config: &DatapathConfig,
@@ -254,6 +134,8 @@ impl Replica {
             settings: config.settings,
             tables: Vec::new(),
             no_entries: Classifier::new(mix(seed)),
+            conjunctive: [false; 256],
+            matched_parts: RefCell::default(),
             forced: None,
             is_plain: false,
             entries: Vec::new(),
@@ -369,6 +251,7 @@ impl Replica {
     pub(super) fn enter_table(&mut self, insert: &Insert) {
         let Insert { table, id, compiled, precedence, seq, .. } = insert;
         self.table(*table, |table| table.insert(compiled, *precedence, *seq, *id));
+        self.note_parts(*table, *id);
     }
 
     /// Takes an entry out of its table.
@@ -380,6 +263,13 @@ impl Replica {
         id: EntryId,
     ) {
         self.table(table, |table| table.remove(compiled, precedence, id));
+        self.conjunctive[usize::from(table.0)] &= !self.entries_of(table).is_empty();
+    }
+
+    /// Records that a table has an entry with parts in conjunctive matches, if it has them.
+    fn note_parts(&mut self, table: TableId, id: EntryId) {
+        let has_parts = self.entry(id).is_some_and(|entry| !entry.summary.parts.is_empty());
+        self.conjunctive[usize::from(table.0)] |= has_parts;
     }
 
     /// Puts a new entry in its table in the place of one that it takes over from.
@@ -396,6 +286,7 @@ impl Replica {
         let (version_index, mark) = known.unwrap_or((VersionIndex::ALL, Mark::default()));
         let (table, origin, life) = (*table, *origin, *life);
         self.put_entry(*id, ReplicaEntry { table, origin, life, summary, version_index, mark });
+        self.note_parts(table, *id);
     }
 
     /// The summary of a list of instructions that entries come to have, whose writes are noted.
@@ -591,224 +482,14 @@ impl Replica {
         })
     }
 
-    /// When an entry is over if nothing uses or teaches it after now; all ones for never.
-    pub(super) fn ends_at(&self, id: EntryId, life: Life, now: Nanos) -> u64 {
-        let hard = life.hard_at(self.shared.used(id).taught).map_or(u64::MAX, |at| at.0);
-        let idle = life.idle_at(now).map_or(u64::MAX, |at| at.0);
-        hard.min(idle)
-    }
-
-    /// Whether an entry's time is over.
-    #[inline]
-    pub(super) fn is_over(&self, id: EntryId, life: Life, now: Nanos) -> bool {
-        life.is_limited() && life.is_over(self.shared.used(id), now)
-    }
-
-    /// The learning of an entry that a packet teaches: one for all packets that teach the same.
-    pub(super) fn learning(&self, flow_mod: FlowMod) -> Arc<Learning> {
-        let mut learnings = self.learnings.borrow_mut();
-        if let Some(known) = learnings.get(&flow_mod) {
-            return Arc::clone(known);
-        }
-        if learnings.len() >= LEARNINGS_MAX {
-            learnings.clear();
-        }
-        let made = Arc::new(Learning::new(flow_mod.clone()));
-        learnings.insert(flow_mod, Arc::clone(&made));
-        made
-    }
-
-    /// A packet teaches an entry: one that is there is renewed, and any other is for control.
-    pub(super) fn teach(&self, learning: &Arc<Learning>, now: Nanos) {
-        if let Some(id) = learning.known() {
-            let is_over = self.entry(id).is_some_and(|entry| self.is_over(id, entry.life, now));
-            if !is_over && !self.is_taught_otherwise(learning) {
-                return self.shared.renew(id, now);
-            }
-            // It is not taken away yet, or not changed yet: then it is what it is taught last.
-            learning.set_unknown();
-        }
-        if !learning.begin() {
-            return;
-        }
-        if !self.shared.learning_waits() {
-            learning.set_unknown();
-            return self.count(Counter::LearnsRefused, 1);
-        }
-        let (learning, ops_applied) = (Arc::clone(learning), self.ops_applied);
-        self.taught.borrow_mut().push(Taught { learning, at: now, ops_applied });
-    }
-
-    /// Whether the same entry waits for control with other actions.
-    fn is_taught_otherwise(&self, learning: &Learning) -> bool {
-        let place = |of: &FlowMod| (of.table_id, of.priority);
-        let is_it = |waiting: &Taught| {
-            let (one, other) = (&waiting.learning.flow_mod, &learning.flow_mod);
-            place(one) == place(other) && one.matching == other.matching
-        };
-        self.taught.borrow().iter().any(is_it)
-    }
-
     /// Another op has been applied.
     pub(super) fn note_applied(&mut self) {
         self.ops_applied += 1;
     }
 
-    /// Moves what packets have taught to the end of a list, for control.
-    pub(super) fn take_taught(&mut self, into: &mut Vec<Taught>) {
-        into.append(self.taught.get_mut());
-    }
-
-    /// The entry that a packet matches in a table.
-    pub(super) fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Found<'_>> {
-        let found = self.entries_of(table).lookup(key)?;
-        self.alive(table, key, found, now)
-    }
-
-    /// Whether packets do not count an entry: its time is over, or a bundle hides it.
-    #[inline]
-    fn is_passed_over(&self, id: EntryId, entry: &ReplicaEntry, now: Nanos) -> bool {
-        self.is_over(id, entry.life, now) || !self.is_counted(entry)
-    }
-
-    /// The entry that a lookup found, or the one that it ends with when packets do not count that
-    /// or it has parts in conjunctive matches.
-    #[inline]
-    pub(super) fn alive(
-        &self,
-        table: TableId,
-        key: &FlowKey,
-        found: EntryId,
-        now: Nanos,
-    ) -> Option<Found<'_>> {
-        let entry = self.entry(found)?;
-        if entry.summary.parts.is_empty() && !self.is_passed_over(found, entry, now) {
-            return Some(Found { id: found, entry, is_lasting: true });
-        }
-        self.next_alive(table, key, now)
-    }
-
-    #[cold]
-    fn next_alive(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Found<'_>> {
-        let table = self.entries_of(table);
-        let counted = |id| self.entry(id).filter(|entry| !self.is_passed_over(id, entry, now));
-        let (mut matched, mut is_lasting) = (Vec::new(), true);
-        let single = table.lookup_if(key, |order, id| {
-            let Some(entry) = counted(id) else { return false };
-            let parts = &entry.summary.parts;
-            matched.extend(parts.iter().map(|part| (order, *part)));
-            is_lasting &= parts.is_empty() || !entry.life.is_limited();
-            parts.is_empty()
-        });
-        let is_single = |id| counted(id).is_some_and(|entry| entry.summary.parts.is_empty());
-        let (_, id) = conjunction::resolve(matched, single, |conj_id| {
-            let mut key = key.clone();
-            key.set(Field::ConjId, conj_id.into());
-            table.lookup_if(&key, |_, id| is_single(id))
-        })?;
-        // An entry of a conjunctive match that expires can only take the conjunction away.
-        let is_lasting = is_lasting || single.is_some_and(|(_, single)| single == id);
-        Some(Found { id, entry: self.entry(id)?, is_lasting })
-    }
-
     /// A meter.
     pub(super) fn meter(&self, id: MeterId) -> Option<&Arc<Mutex<Meter>>> {
         self.meters.get(&id)
-    }
-
-    /// When an entry was used, as far as its end hangs on that.
-    pub(super) fn used(&self, id: EntryId) -> Used {
-        self.shared.used(id)
-    }
-
-    /// Counts a lookup in a table without a match.
-    pub(super) fn count_miss(&self, table: TableId, packets: u64) {
-        if let Some(cell) = self.counters().table(table) {
-            cell.lookups.add(packets);
-        }
-    }
-
-    /// Counts packets that matched an entry.
-    pub(super) fn count_hit(&self, table: TableId, id: EntryId, packets: u64, bytes: u64) {
-        let own = self.counters();
-        if let Some(cell) = own.table(table) {
-            cell.lookups.add(packets);
-            cell.matches.add(packets);
-        }
-        own.entries.add(id, packets, bytes);
-    }
-
-    /// Marks an entry with an idle timeout as used, at once.
-    #[inline]
-    pub(super) fn touch(&self, id: EntryId, life: Life, now: Nanos) {
-        if life.idle_timeout_s != 0 {
-            self.counters().entries.touch(id, now);
-        }
-    }
-
-    /// Counts packets that a port refused to take in.
-    pub(super) fn count_rx_dropped(&self, in_port: PortNo, packets: u64) {
-        if let Some(cell) = self.port_cell(in_port) {
-            cell.rx_dropped.add(packets);
-        }
-    }
-
-    /// Counts a drop.
-    #[inline]
-    pub(super) fn count_drops(&self, reason: DropReason, packets: u64) {
-        self.counters().add_drops(reason, packets);
-    }
-
-    /// Adds to a counter of the datapath.
-    #[inline]
-    pub(super) fn count(&self, counter: Counter, amount: u64) {
-        self.counters().add(counter, amount);
-    }
-
-    /// This forwarder's counters of a port.
-    #[inline]
-    pub(super) fn port_cell(&self, port: PortNo) -> Option<&PortCell> {
-        self.tx_counters.get(&port)?.counters.cells().get(self.number)
-    }
-
-    /// Counts packets that leave by a port.
-    pub(super) fn count_tx(
-        &self,
-        port: PortNo,
-        queue: Option<QueueId>,
-        packets: u64,
-        bytes: u64,
-        now: Nanos,
-    ) {
-        self.count(Counter::Outputs, packets);
-        let Some(counters) = self.tx_counters.get(&port) else { return };
-        if let Some(cell) = counters.counters.cells().get(self.number) {
-            cell.tx.add(packets, bytes);
-        }
-        if let Some(queue) = queue {
-            let mut queues = counters.queues.borrow_mut();
-            let counters =
-                queues.entry(queue).or_insert_with(|| counters.counters.queue(queue, now));
-            if let Some(cell) = counters.cells().get(self.number) {
-                cell.add(packets, bytes);
-            }
-        }
-    }
-
-    /// Counts packets of a group.
-    pub(super) fn count_group(&self, id: GroupId, packets: u64, bytes: u64) {
-        let cell = self.group_counters.get(&id).and_then(|group| group.group(self.number));
-        if let Some(cell) = cell {
-            cell.add(packets, bytes);
-        }
-    }
-
-    /// Counts packets of a bucket.
-    pub(super) fn count_bucket(&self, id: GroupId, bucket: usize, packets: u64, bytes: u64) {
-        let group = self.group_counters.get(&id);
-        if let Some(cell) = group.and_then(|group| group.bucket(self.number, bucket)) {
-            cell.add(packets, bytes);
-        }
     }
 
     /// Settings, groups and ports beside the tables.
@@ -832,21 +513,6 @@ impl Replica {
             }
         }
         unwildcarded
-    }
-}
-
-/// The number of an entry's packed summary.
-fn packed_of(entry: &ReplicaEntry) -> u32 {
-    let summary = &entry.summary;
-    let is_partial = !summary.parts.is_empty();
-    if entry.life.is_limited() || entry.mark != Mark::default() || is_partial {
-        return LOOK;
-    }
-    match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {
-        Some(next) => GOTO | u32::from(next.0),
-        // Numbers are those of slots, so that there are never nearly as many.
-        None if entry.origin.is_miss => MISS | summary.instruction_list.number,
-        None => summary.instruction_list.number,
     }
 }
 

@@ -1,0 +1,69 @@
+//! Entries that packets teach: renewed where they are there, and any other for control.
+
+use std::sync::Arc;
+
+use openflow::flow::FlowMod;
+
+use super::Replica;
+use crate::counter::Counter;
+use crate::fast::learning::{Learning, Taught};
+use crate::time::Nanos;
+
+/// Entries that packets of one forwarder teach and that it keeps in mind; more begin anew.
+const LEARNINGS_MAX: usize = 1 << 16;
+
+impl Replica {
+    /// The learning of an entry that a packet teaches: one for all packets that teach the same.
+    pub(in crate::fast::forwarder) fn learning(&self, flow_mod: FlowMod) -> Arc<Learning> {
+        let mut learnings = self.learnings.borrow_mut();
+        if let Some(known) = learnings.get(&flow_mod) {
+            return Arc::clone(known);
+        }
+        if learnings.len() >= LEARNINGS_MAX {
+            learnings.clear();
+        }
+        let made = Arc::new(Learning::new(flow_mod.clone()));
+        learnings.insert(flow_mod, Arc::clone(&made));
+        made
+    }
+
+    /// A packet teaches an entry: one that is there is renewed, and any other is for control.
+    pub(in crate::fast::forwarder) fn teach(&self, learning: &Arc<Learning>, now: Nanos) {
+        if let Some(id) = learning.known() {
+            let is_over = self.entry(id).is_some_and(|entry| self.is_over(id, entry.life, now));
+            if !is_over && !self.is_taught_otherwise(learning) {
+                return self.shared.renew(id, now);
+            }
+            // It is not taken away yet, or not changed yet: then it is what it is taught last.
+            learning.set_unknown();
+        }
+        if !learning.begin() {
+            return;
+        }
+        if !self.shared.learning_waits() {
+            learning.set_unknown();
+            return self.count(Counter::LearnsRefused, 1);
+        }
+        let (learning, ops_applied) = (Arc::clone(learning), self.ops_applied);
+        self.taught.borrow_mut().push(Taught { learning, at: now, ops_applied });
+    }
+
+    /// Whether the same entry waits for control with other actions.
+    fn is_taught_otherwise(&self, learning: &Learning) -> bool {
+        let place = |of: &FlowMod| (of.table_id, of.priority);
+        let is_it = |waiting: &Taught| {
+            let (one, other) = (&waiting.learning.flow_mod, &learning.flow_mod);
+            place(one) == place(other) && one.matching == other.matching
+        };
+        self.taught.borrow().iter().any(is_it)
+    }
+
+    /// Moves what packets have taught to the end of a list, for control.
+    pub(in crate::fast::forwarder) fn take_taught(&mut self, into: &mut Vec<Taught>) {
+        let taught = self.taught.get_mut();
+        // Asked after every batch.
+        if !taught.is_empty() {
+            into.append(taught);
+        }
+    }
+}
