@@ -956,10 +956,10 @@ class TableStats:
         """Its number."""
     @property
     def name(self) -> str:
-        """Its name; empty in OpenFlow 1.3, which has it in the table features."""
+        """Its name; empty since OpenFlow 1.3, which has it in the table features."""
     @property
     def max_entries(self) -> int:
-        """Entries that it can have; 0 in OpenFlow 1.3, which has it in the table features."""
+        """Entries that it can have; 0 since OpenFlow 1.3, which has it in the table features."""
     @property
     def active_count(self) -> int:
         """Entries that it has."""

@@ -18,8 +18,8 @@ import pathlib
 import re
 import sys
 
-SPOKEN = ("of10", "of13", "of14", "of15")
-# Decodings of 1.4 and 1.5 are not compared, only its bytes.
+SPOKEN = ("of10", "of12", "of13", "of14", "of15")
+# Decodings of 1.2, 1.4 and 1.5 are not compared, only its bytes.
 DECODED = ("of10", "of13")
 WIDTH = 96
 
@@ -53,7 +53,7 @@ def sort_match(offset):
     """An edit that orders the match at `offset` by field and keeps the fields of the version, and
     after them ONF's tcp_flags, the 16 registers of Nicira's and its other fields."""
     def edit(data):
-        last = {5: 41, 6: 42}.get(data[0], 39)
+        last = {3: 35, 5: 41, 6: 42}.get(data[0], 39)
         nicira = (*range(16), 26, 29, 33, 37)
         length = int.from_bytes(data[offset + 2:offset + 4], "big")
         end = offset + (length + 7) // 8 * 8
@@ -104,6 +104,7 @@ NICIRA = "matches a field of Nicira's, which is not OpenFlow 1.3"
 
 # name: (protocol error, why)
 REFUSED = {
+    "3-60-ofp_flow_mod": ("OFPBMC_BAD_PREREQ", "matches fields of several EtherTypes at once"),
     "4-2-ofp_flow_mod": ("OFPBAC_BAD_SET_TYPE", "sets PBB_UCA of 1.4"),
     "4-12-ofp_flow_stats_reply": ("OFPBAC_BAD_SET_TYPE", "sets PBB_UCA of 1.4"),
     "4-60-ofp_flow_mod": ("OFPBMC_BAD_FIELD", "matches PBB_UCA of 1.4"),
@@ -151,6 +152,8 @@ CANONICAL = {
         ("63 ignored bits of the addresses are written as 32", cap_counts(8)),
     "1-6-ofp_switch_features":
         ("1.0 does not know these bits of a port's state", zero((60, 4), (108, 4))),
+    "3-4-ofp_packet_in": ("fields are written in the order of their numbers", sort_match(16)),
+    "3-59-ofp_packet_in": ("fields are written in the order of their numbers", sort_match(16)),
     "4-4-ofp_packet_in": ("fields are written in the order of their numbers", sort_match(24)),
     "4-59-ofp_packet_in":
         ("a packet-in's unknown fields are left out, the others put in order", sort_match(24)),

@@ -13,7 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib.sh"
 
 if [ "${1:-}" != --inner ]; then
-  OUT=./out VERSIONS='10 13 14 15'
+  OUT=./out VERSIONS='10 12 13 14 15'
   while getopts o:v: option; do
     case $option in
       o) OUT=$OPTARG ;;

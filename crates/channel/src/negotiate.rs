@@ -71,14 +71,10 @@ fn numbers(set: VersionBitmap) -> String {
 }
 
 fn known(number: u8) -> &'static str {
-    match number {
-        1 => "1.0",
-        2 => "1.1",
-        3 => "1.2",
-        4 => "1.3",
-        5 => "1.4",
-        6 => "1.5",
-        _ => "unknown",
+    match Version::from_number(number) {
+        Some(version) => version.row().release,
+        None if number == 2 => "1.1",
+        None => "unknown",
     }
 }
 

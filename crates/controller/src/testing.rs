@@ -31,7 +31,7 @@ use channel::{Connection, ConnectionSettings, Event, Side};
 use openflow::action::Action;
 use openflow::message::{
     Features, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketIn,
-    PacketInReason, PacketOut,
+    PacketInReason, PacketOut, SwitchConfig,
 };
 use openflow::port::{PortDesc, PortReason, PortState, PortStatus};
 use openflow::{Cookie, DatapathId, Field, MacAddr, Match, Message, PortNo, TableId, Version, Xid};
@@ -387,7 +387,7 @@ impl Simulated {
         let is_of_connecting = matches!(
             message,
             Message::FeaturesRequest
-                | Message::SetConfig(_)
+                | Message::SetConfig(SwitchConfig { flags: 0, .. })
                 | Message::MultipartRequest(MultipartRequest {
                     body: MultipartRequestBody::PortDesc,
                     ..

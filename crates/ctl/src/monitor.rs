@@ -17,7 +17,7 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Words:
   MISS_LEN     sets how many bytes of a buffered packet the switch sends, as set-config does
-  invalid_ttl  packets with an invalid TTL too (OpenFlow 1.3)
+  invalid_ttl  packets with an invalid TTL too
 
 The masks of asynchronous messages are those of this connection: other controllers get what they
 got. OpenFlow 1.0 has no masks; there a connection gets everything.
@@ -91,12 +91,16 @@ impl Execute for Monitor {
 /// Asks for all asynchronous messages.
 async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
     let mut messages = Vec::new();
-    if let Some(miss_send_len) = wanted.miss_send_len {
+    let by_flag = wanted.invalid_ttl && session.version.has_invalid_ttl_flag();
+    if wanted.miss_send_len.is_some() || by_flag {
         let held = match session.ask(&Message::GetConfigRequest).await? {
             (_, Message::GetConfigReply(held)) => held,
             (_, other) => return Err(odd(&other)),
         };
-        messages.push(Message::SetConfig(SwitchConfig { miss_send_len, ..held }));
+        messages.push(Message::SetConfig(SwitchConfig {
+            flags: if by_flag { held.flags | SwitchConfig::INVALID_TTL } else { held.flags },
+            miss_send_len: wanted.miss_send_len.unwrap_or(held.miss_send_len),
+        }));
     }
     if session.version.has_async_config() {
         let all = |event: AsyncEvent| event.reasons(session.version);
@@ -108,10 +112,6 @@ async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
             [all(AsyncEvent::PortStatus); 2],
             [all(AsyncEvent::FlowRemoved); 2],
         )));
-    } else if wanted.invalid_ttl {
-        return Err(Failure::refused(
-            "invalid_ttl: OpenFlow 1.0 has no packet-ins for an invalid TTL",
-        ));
     }
     session.change(messages).await
 }

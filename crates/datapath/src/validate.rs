@@ -26,8 +26,10 @@ use crate::precedence::Strict;
 const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
     .union(FlowModFlags::CHECK_OVERLAP)
     .union(FlowModFlags::RESET_COUNTS)
-    .union(FlowModFlags::NO_PKT_COUNTS)
-    .union(FlowModFlags::NO_BYT_COUNTS);
+    .union(UNCOUNTED);
+
+/// The flags of entries that are not counted.
+const UNCOUNTED: FlowModFlags = FlowModFlags::NO_PKT_COUNTS.union(FlowModFlags::NO_BYT_COUNTS);
 
 /// The flags of 1.0 that are carried out.
 const FLAGS_1_0: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
@@ -152,7 +154,10 @@ fn check_new_entry(
 /// # Errors
 /// `OFPFMFC_BAD_FLAGS`, `OFPFMFC_BAD_TIMEOUT`.
 fn check_flow_mod_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-    let allowed = if version.has_reset_counts() { FLAGS_1_3 } else { FLAGS_1_0 };
+    let mut allowed = if version.has_reset_counts() { FLAGS_1_3 } else { FLAGS_1_0 };
+    if !version.has_uncounted_entries() {
+        allowed -= UNCOUNTED;
+    }
     if allowed.contains(flow_mod.flags) {
         return Ok(());
     }

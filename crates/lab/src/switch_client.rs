@@ -209,7 +209,9 @@ impl SwitchClient {
             meter_id: MeterId::ALL,
             bands: Vec::new(),
         };
-        self.count_taken([Message::GroupMod(group), Message::MeterMod(meter)])?;
+        let has_meters = self.client.version().has_meters();
+        let meter = has_meters.then_some(Message::MeterMod(meter));
+        self.count_taken([Message::GroupMod(group)].into_iter().chain(meter))?;
         Ok(())
     }
 

@@ -123,45 +123,45 @@ actions! {
         HeaderEffect::None, InSet::At(SetStep::Output, 0),
         syntax: Syntax::Own { parse: text::output, format: text::format_output };
     /// Copy the TTL outwards: from next-to-outermost to outermost header.
-    CopyTtlOut "copy_ttl_out" "COPY_TTL_OUT" () [V1_3: 11],
+    CopyTtlOut "copy_ttl_out" "COPY_TTL_OUT" () [V1_2: 11],
         HeaderEffect::CopyTtl, InSet::At(SetStep::CopyTtlOut, 0);
     /// Copy the TTL inwards: from outermost to next-to-outermost header.
-    CopyTtlIn "copy_ttl_in" "COPY_TTL_IN" () [V1_3: 12],
+    CopyTtlIn "copy_ttl_in" "COPY_TTL_IN" () [V1_2: 12],
         HeaderEffect::CopyTtl, InSet::At(SetStep::CopyTtlIn, 0);
     /// Set the TTL of the outermost MPLS entry.
-    SetMplsTtl(u8) "set_mpls_ttl" "SET_MPLS_TTL" (mpls_ttl) [V1_3: 15],
+    SetMplsTtl(u8) "set_mpls_ttl" "SET_MPLS_TTL" (mpls_ttl) [V1_2: 15],
         HeaderEffect::SetTtl(TtlLayer::Mpls), set_at(0),
         needs: MPLS, syntax: Syntax::Parenthesized;
     /// Decrement the TTL of the outermost MPLS entry.
-    DecMplsTtl "dec_mpls_ttl" "DEC_MPLS_TTL" () [V1_3: 16], HeaderEffect::DecTtl(TtlLayer::Mpls),
+    DecMplsTtl "dec_mpls_ttl" "DEC_MPLS_TTL" () [V1_2: 16], HeaderEffect::DecTtl(TtlLayer::Mpls),
         InSet::At(SetStep::DecTtl, 0), needs: MPLS;
     /// Push a VLAN tag with this EtherType (0x8100 or 0x88a8).
-    PushVlan(u16) "push_vlan" "PUSH_VLAN" (ethertype) [V1_3: 17], HeaderEffect::Push(Header::Vlan),
+    PushVlan(u16) "push_vlan" "PUSH_VLAN" (ethertype) [V1_2: 17], HeaderEffect::Push(Header::Vlan),
         InSet::At(SetStep::PushVlan, 0), writes: TAG, syntax: Syntax::EthType,
         accepts: Accepts::OneOf(&[0x8100, 0x88a8]);
     /// Pop the outermost VLAN tag.
-    PopVlan "pop_vlan" "POP_VLAN" () [V1_3: 18],
+    PopVlan "pop_vlan" "POP_VLAN" () [V1_2: 18],
         HeaderEffect::Pop(Header::Vlan), InSet::At(SetStep::Pop, 0),
         needs: Prereq::VlanTag, writes: TAG;
     /// Push an MPLS entry with this EtherType (0x8847 or 0x8848).
-    PushMpls(u16) "push_mpls" "PUSH_MPLS" (ethertype) [V1_3: 19], HeaderEffect::Push(Header::Mpls),
+    PushMpls(u16) "push_mpls" "PUSH_MPLS" (ethertype) [V1_2: 19], HeaderEffect::Push(Header::Mpls),
         InSet::At(SetStep::PushMpls, 0), writes: LABEL, syntax: Syntax::EthType,
         accepts: Accepts::OneOf(&[0x8847, 0x8848]);
     /// Pop the outermost MPLS entry; the argument becomes the EtherType.
-    PopMpls(u16) "pop_mpls" "POP_MPLS" (ethertype) [V1_3: 20],
+    PopMpls(u16) "pop_mpls" "POP_MPLS" (ethertype) [V1_2: 20],
         HeaderEffect::Pop(Header::Mpls), InSet::At(SetStep::Pop, 2),
         needs: MPLS, writes: LABEL, syntax: Syntax::EthType;
     /// Choose the queue that a later output uses.
-    SetQueue(QueueId) "set_queue" "SET_QUEUE" (queue_id) [V1_3: 21],
+    SetQueue(QueueId) "set_queue" "SET_QUEUE" (queue_id) [V1_2: 21],
         HeaderEffect::None, InSet::At(SetStep::Qos, 0);
     /// Process the packet by a group.
-    Group(GroupId) "group" "GROUP" (group_id) [V1_3: 22],
+    Group(GroupId) "group" "GROUP" (group_id) [V1_2: 22],
         HeaderEffect::None, InSet::At(SetStep::Group, 0);
     /// Set the IP TTL or hop limit.
-    SetNwTtl(u8) "mod_nw_ttl" "SET_NW_TTL" (nw_ttl) [V1_3: 23],
+    SetNwTtl(u8) "mod_nw_ttl" "SET_NW_TTL" (nw_ttl) [V1_2: 23],
         HeaderEffect::SetTtl(TtlLayer::Ip), set_at(1), needs: IP;
     /// Decrement the IP TTL or hop limit.
-    DecNwTtl "dec_ttl" "DEC_NW_TTL" () [V1_3: 24], HeaderEffect::DecTtl(TtlLayer::Ip),
+    DecNwTtl "dec_ttl" "DEC_NW_TTL" () [V1_2: 24], HeaderEffect::DecTtl(TtlLayer::Ip),
         InSet::At(SetStep::DecTtl, 1), nicira: Some(18),
         needs: IP;
     /// Write a match field.
@@ -170,7 +170,7 @@ actions! {
         field: Field,
         /// The value, right-aligned.
         value: u128
-    } "set_field" "SET_FIELD" (field, value) [V1_3: 25],
+    } "set_field" "SET_FIELD" (field, value) [V1_2: 25],
         HeaderEffect::Write, InSet::PerField(SetStep::Set),
         writes: Fields::Named(0),
         syntax: Syntax::Own { parse: text::set_field, format: text::format_set_field };

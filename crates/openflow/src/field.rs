@@ -219,10 +219,10 @@ fields! {
         set false, since V1_0, Place::Meta;
     /// Physical port below a logical ingress port.
     InPhyPort "in_phy_port" "in_phy_port" "in_phy_port" [] Port oxm 1, 32 bits, mask false,
-        needs Prereq::Present(Field::InPort), set false, since V1_3, Place::Meta;
+        needs Prereq::Present(Field::InPort), set false, since V1_2, Place::Meta;
     /// Metadata passed from table to table.
     Metadata "metadata" "metadata" "metadata" [] Hex oxm 2, 64 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Meta;
+        set true, since V1_2, Place::Meta;
     /// Ethernet destination address.
     EthDst "eth_dst" "dl_dst" "eth_dst" [] Mac oxm 3, 48 bits, mask true, needs Prereq::None,
         set true, since V1_0, Place::At(&[(Header::Ethernet, 0)]), ryu Old "dl_dst";
@@ -245,7 +245,7 @@ fields! {
         ryu OldIn1_0 "nw_tos";
     /// Explicit congestion notification bits.
     IpEcn "ip_ecn" "nw_ecn" "nw_ecn" [] Dec oxm 9, 2 bits, mask false, needs IP,
-        set true, since V1_3, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
+        set true, since V1_2, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
     /// IPv4 protocol, or the IPv6 upper-layer header behind the extension headers.
     IpProto "ip_proto" "nw_proto" "nw_proto" [] Dec oxm 10, 8 bits, mask false, needs IP,
         set true, since V1_0, Place::Parsed, ryu Old "nw_proto";
@@ -292,40 +292,40 @@ fields! {
         set true, since V1_0, Place::At(&[(Header::Arp, 192)]), ryu OldIn1_0 "nw_dst";
     /// ARP sender's Ethernet address.
     ArpSha "arp_sha" "arp_sha" "arp_sha" [] Mac oxm 24, 48 bits, mask true, needs ARP,
-        set true, since V1_3, Place::At(&[(Header::Arp, 64)]);
+        set true, since V1_2, Place::At(&[(Header::Arp, 64)]);
     /// ARP target's Ethernet address.
     ArpTha "arp_tha" "arp_tha" "arp_tha" [] Mac oxm 25, 48 bits, mask true, needs ARP,
-        set true, since V1_3, Place::At(&[(Header::Arp, 144)]);
+        set true, since V1_2, Place::At(&[(Header::Arp, 144)]);
     /// IPv6 source address.
     Ipv6Src "ipv6_src" "ipv6_src" "ipv6_src" [] Ipv6 oxm 26, 128 bits, mask true, needs IPV6,
-        set true, since V1_3, Place::At(&[(Header::Ipv6, 64)]);
+        set true, since V1_2, Place::At(&[(Header::Ipv6, 64)]);
     /// IPv6 destination address.
     Ipv6Dst "ipv6_dst" "ipv6_dst" "ipv6_dst" [] Ipv6 oxm 27, 128 bits, mask true, needs IPV6,
-        set true, since V1_3, Place::At(&[(Header::Ipv6, 192)]);
+        set true, since V1_2, Place::At(&[(Header::Ipv6, 192)]);
     /// IPv6 flow label.
     Ipv6Flabel "ipv6_flabel" "ipv6_label" "ipv6_label" [] Hex oxm 28, 20 bits, mask true,
-        needs IPV6, set true, since V1_3, Place::At(&[(Header::Ipv6, 12)]);
+        needs IPV6, set true, since V1_2, Place::At(&[(Header::Ipv6, 12)]);
     /// ICMPv6 type.
     Icmpv6Type "icmpv6_type" "icmp_type" "icmpv6_type" [] Dec oxm 29, 8 bits, mask false,
-        needs ICMPV6, set true, since V1_3, Place::At(&[(Header::Icmpv6, 0)]);
+        needs ICMPV6, set true, since V1_2, Place::At(&[(Header::Icmpv6, 0)]);
     /// ICMPv6 code.
     Icmpv6Code "icmpv6_code" "icmp_code" "icmpv6_code" [] Dec oxm 30, 8 bits, mask false,
-        needs ICMPV6, set true, since V1_3, Place::At(&[(Header::Icmpv6, 8)]);
+        needs ICMPV6, set true, since V1_2, Place::At(&[(Header::Icmpv6, 8)]);
     /// Target address of a neighbour solicitation or advertisement.
     Ipv6NdTarget "ipv6_nd_target" "nd_target" "nd_target" [] Ipv6 oxm 31, 128 bits, mask false,
-        needs ND, set true, since V1_3, Place::At(&[(Header::Icmpv6, 64)]);
+        needs ND, set true, since V1_2, Place::At(&[(Header::Icmpv6, 64)]);
     /// Source link-layer address option of a neighbour solicitation.
     Ipv6NdSll "ipv6_nd_sll" "nd_sll" "nd_sll" [] Mac oxm 32, 48 bits, mask false, needs ND_SOLICIT,
-        set true, since V1_3, Place::Parsed;
+        set true, since V1_2, Place::Parsed;
     /// Target link-layer address option of a neighbour advertisement.
     Ipv6NdTll "ipv6_nd_tll" "nd_tll" "nd_tll" [] Mac oxm 33, 48 bits, mask false, needs ND_ADVERT,
-        set true, since V1_3, Place::Parsed;
+        set true, since V1_2, Place::Parsed;
     /// Label of the outermost MPLS entry.
     MplsLabel "mpls_label" "mpls_label" "mpls_label" [] Dec oxm 34, 20 bits, mask false, needs MPLS,
-        set true, since V1_3, Place::At(&[(Header::Mpls, 0)]);
+        set true, since V1_2, Place::At(&[(Header::Mpls, 0)]);
     /// Traffic class of the outermost MPLS entry.
     MplsTc "mpls_tc" "mpls_tc" "mpls_tc" [] Dec oxm 35, 3 bits, mask false, needs MPLS,
-        set true, since V1_3, Place::At(&[(Header::Mpls, 20)]);
+        set true, since V1_2, Place::At(&[(Header::Mpls, 20)]);
     /// Bottom-of-stack bit of the outermost MPLS entry.
     MplsBos "mpls_bos" "mpls_bos" "mpls_bos" [] Dec oxm 36, 1 bits, mask false, needs MPLS,
         set true, since V1_3, Place::At(&[(Header::Mpls, 23)]);
@@ -346,102 +346,102 @@ fields! {
         set false, since V1_3, Place::At(&[(Header::Tcp, 100)]);
     /// Register 0 of the pipeline (Open vSwitch's).
     Reg0 "reg0" "reg0" "reg0" [] Hex nxm 0, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(0);
+        set true, since V1_2, Place::Register(0);
     /// Register 1 of the pipeline (Open vSwitch's).
     Reg1 "reg1" "reg1" "reg1" [] Hex nxm 1, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(1);
+        set true, since V1_2, Place::Register(1);
     /// Register 2 of the pipeline (Open vSwitch's).
     Reg2 "reg2" "reg2" "reg2" [] Hex nxm 2, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(2);
+        set true, since V1_2, Place::Register(2);
     /// Register 3 of the pipeline (Open vSwitch's).
     Reg3 "reg3" "reg3" "reg3" [] Hex nxm 3, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(3);
+        set true, since V1_2, Place::Register(3);
     /// Register 4 of the pipeline (Open vSwitch's).
     Reg4 "reg4" "reg4" "reg4" [] Hex nxm 4, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(4);
+        set true, since V1_2, Place::Register(4);
     /// Register 5 of the pipeline (Open vSwitch's).
     Reg5 "reg5" "reg5" "reg5" [] Hex nxm 5, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(5);
+        set true, since V1_2, Place::Register(5);
     /// Register 6 of the pipeline (Open vSwitch's).
     Reg6 "reg6" "reg6" "reg6" [] Hex nxm 6, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(6);
+        set true, since V1_2, Place::Register(6);
     /// Register 7 of the pipeline (Open vSwitch's).
     Reg7 "reg7" "reg7" "reg7" [] Hex nxm 7, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(7);
+        set true, since V1_2, Place::Register(7);
     /// Register 8 of the pipeline (Open vSwitch's).
     Reg8 "reg8" "reg8" "reg8" [] Hex nxm 8, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(8);
+        set true, since V1_2, Place::Register(8);
     /// Register 9 of the pipeline (Open vSwitch's).
     Reg9 "reg9" "reg9" "reg9" [] Hex nxm 9, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(9);
+        set true, since V1_2, Place::Register(9);
     /// Register 10 of the pipeline (Open vSwitch's).
     Reg10 "reg10" "reg10" "reg10" [] Hex nxm 10, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(10);
+        set true, since V1_2, Place::Register(10);
     /// Register 11 of the pipeline (Open vSwitch's).
     Reg11 "reg11" "reg11" "reg11" [] Hex nxm 11, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(11);
+        set true, since V1_2, Place::Register(11);
     /// Register 12 of the pipeline (Open vSwitch's).
     Reg12 "reg12" "reg12" "reg12" [] Hex nxm 12, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(12);
+        set true, since V1_2, Place::Register(12);
     /// Register 13 of the pipeline (Open vSwitch's).
     Reg13 "reg13" "reg13" "reg13" [] Hex nxm 13, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(13);
+        set true, since V1_2, Place::Register(13);
     /// Register 14 of the pipeline (Open vSwitch's).
     Reg14 "reg14" "reg14" "reg14" [] Hex nxm 14, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(14);
+        set true, since V1_2, Place::Register(14);
     /// Register 15 of the pipeline (Open vSwitch's).
     Reg15 "reg15" "reg15" "reg15" [] Hex nxm 15, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Register(15);
+        set true, since V1_2, Place::Register(15);
     /// Whether the packet is a fragment (bit 0), and one that is not the first (bit 1); Open
     /// vSwitch's.
     IpFrag "ip_frag" "nw_frag" "ip_frag" [] Fragment nxm 26, 2 bits, mask true, needs IP,
-        set false, since V1_3, Place::Parsed;
+        set false, since V1_2, Place::Parsed;
     /// TTL of IPv4, or hop limit of IPv6 (Open vSwitch's).
     NwTtl "nw_ttl" "nw_ttl" "nw_ttl" ["ip_ttl"] Dec nxm 29, 8 bits, mask false, needs IP,
-        set true, since V1_3, Place::At(&[(Header::Ipv4, 64), (Header::Ipv6, 56)]);
+        set true, since V1_2, Place::At(&[(Header::Ipv4, 64), (Header::Ipv6, 56)]);
     /// Mark of a packet for the host: zero when it comes in (Open vSwitch's).
     PktMark "pkt_mark" "pkt_mark" "pkt_mark" [] Hex nxm 33, 32 bits, mask true, needs Prereq::None,
-        set true, since V1_3, Place::Meta;
+        set true, since V1_2, Place::Meta;
     /// Conjunction of which every dimension has an entry that the packet matches; zero but in the
     /// search that follows then (Open vSwitch's).
     ConjId "conj_id" "conj_id" "conj_id" [] Dec nxm 37, 32 bits, mask false, needs Prereq::None,
-        set false, since V1_3, Place::Meta;
+        set false, since V1_2, Place::Meta;
     /// Registers 0 and 1 as one (Open vSwitch's).
     Xreg0 "xreg0" "xreg0" "xreg0" [] Hex packet_regs 0, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(0, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(0, 2);
     /// Registers 2 and 3 as one (Open vSwitch's).
     Xreg1 "xreg1" "xreg1" "xreg1" [] Hex packet_regs 1, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(2, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(2, 2);
     /// Registers 4 and 5 as one (Open vSwitch's).
     Xreg2 "xreg2" "xreg2" "xreg2" [] Hex packet_regs 2, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(4, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(4, 2);
     /// Registers 6 and 7 as one (Open vSwitch's).
     Xreg3 "xreg3" "xreg3" "xreg3" [] Hex packet_regs 3, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(6, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(6, 2);
     /// Registers 8 and 9 as one (Open vSwitch's).
     Xreg4 "xreg4" "xreg4" "xreg4" [] Hex packet_regs 4, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(8, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(8, 2);
     /// Registers 10 and 11 as one (Open vSwitch's).
     Xreg5 "xreg5" "xreg5" "xreg5" [] Hex packet_regs 5, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(10, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(10, 2);
     /// Registers 12 and 13 as one (Open vSwitch's).
     Xreg6 "xreg6" "xreg6" "xreg6" [] Hex packet_regs 6, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(12, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(12, 2);
     /// Registers 14 and 15 as one (Open vSwitch's).
     Xreg7 "xreg7" "xreg7" "xreg7" [] Hex packet_regs 7, 64 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(14, 2);
+        needs Prereq::None, set true, since V1_2, Place::Registers(14, 2);
     /// Registers 0 to 3 as one (Open vSwitch's).
     Xxreg0 "xxreg0" "xxreg0" "xxreg0" [] Hex nxm 111, 128 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(0, 4);
+        needs Prereq::None, set true, since V1_2, Place::Registers(0, 4);
     /// Registers 4 to 7 as one (Open vSwitch's).
     Xxreg1 "xxreg1" "xxreg1" "xxreg1" [] Hex nxm 112, 128 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(4, 4);
+        needs Prereq::None, set true, since V1_2, Place::Registers(4, 4);
     /// Registers 8 to 11 as one (Open vSwitch's).
     Xxreg2 "xxreg2" "xxreg2" "xxreg2" [] Hex nxm 113, 128 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(8, 4);
+        needs Prereq::None, set true, since V1_2, Place::Registers(8, 4);
     /// Registers 12 to 15 as one (Open vSwitch's).
     Xxreg3 "xxreg3" "xxreg3" "xxreg3" [] Hex nxm 114, 128 bits, mask true,
-        needs Prereq::None, set true, since V1_3, Place::Registers(12, 4);
+        needs Prereq::None, set true, since V1_2, Place::Registers(12, 4);
 }
 
 /// The fields of a packet's key, in the order of [`Field`]: a match has no others. Several

@@ -33,7 +33,7 @@ numbered! {
         /// Deleted by a flow-mod.
         Delete = 2 => "delete",
         /// Deleted because a group it used was.
-        GroupDelete = 3 => "group_delete" since V1_3,
+        GroupDelete = 3 => "group_delete" since V1_2,
         /// Deleted because a meter it used was.
         MeterDelete = 4 => "meter_delete" since V1_4,
         /// Evicted, to make room for another.

@@ -123,33 +123,33 @@ messages! {
     /// Change flow entries.
     FlowMod(FlowMod) "OFPT_FLOW_MOD" [V1_0: 14], Controller, None;
     /// Change a group.
-    GroupMod(GroupMod) "OFPT_GROUP_MOD" [V1_3: 15], Controller, None;
+    GroupMod(GroupMod) "OFPT_GROUP_MOD" [V1_2: 15], Controller, None;
     /// Change a port's settings.
-    PortMod(PortMod) "OFPT_PORT_MOD" [V1_0: 15, V1_3: 16], Controller, None;
+    PortMod(PortMod) "OFPT_PORT_MOD" [V1_0: 15, V1_2: 16], Controller, None;
     /// Change a table's settings.
-    TableMod(TableMod) "OFPT_TABLE_MOD" [V1_3: 17], Controller, None;
+    TableMod(TableMod) "OFPT_TABLE_MOD" [V1_2: 17], Controller, None;
     /// Ask for statistics or descriptions (`OFPT_STATS_REQUEST` in 1.0).
-    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" [V1_0: 16, V1_3: 18],
+    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" [V1_0: 16, V1_2: 18],
         Controller, Some(MessageKind::MultipartReply);
     /// A part of the answer.
-    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" [V1_0: 17, V1_3: 19], Switch,
+    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" [V1_0: 17, V1_2: 19], Switch,
         None;
     /// Finish what came before.
-    BarrierRequest "OFPT_BARRIER_REQUEST" [V1_0: 18, V1_3: 20], Controller,
+    BarrierRequest "OFPT_BARRIER_REQUEST" [V1_0: 18, V1_2: 20], Controller,
         Some(MessageKind::BarrierReply);
     /// It is finished.
-    BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_3: 21], Switch, None;
+    BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_2: 21], Switch, None;
     /// Ask for the queues of a port.
-    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_3: 22; V1_3],
+    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_2: 22; V1_3],
         Controller, Some(MessageKind::QueueGetConfigReply);
     /// The queues of a port.
-    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_3: 23; V1_3],
+    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_2: 23; V1_3],
         Switch, None;
     /// Ask for a role.
-    RoleRequest(Role) "OFPT_ROLE_REQUEST" [V1_3: 24], Controller,
+    RoleRequest(Role) "OFPT_ROLE_REQUEST" [V1_2: 24], Controller,
         Some(MessageKind::RoleReply);
     /// The role that the controller has.
-    RoleReply(Role) "OFPT_ROLE_REPLY" [V1_3: 25], Switch, None;
+    RoleReply(Role) "OFPT_ROLE_REPLY" [V1_2: 25], Switch, None;
     /// Ask for the choice of asynchronous messages.
     GetAsyncRequest "OFPT_GET_ASYNC_REQUEST" [V1_3: 26], Controller,
         Some(MessageKind::GetAsyncReply);
@@ -227,7 +227,7 @@ impl MessageKind {
     /// The type by which a version has the message among ONF's, having no number of its own for it.
     #[must_use]
     pub fn onf_type(self, version: Version) -> Option<u32> {
-        let is_sent_so = version.has_experimenter_types() && self.number(version).is_none();
+        let is_sent_so = version.has_onf_extensions() && self.number(version).is_none();
         self.row().onf.filter(|_| is_sent_so)
     }
 
@@ -370,6 +370,12 @@ pub struct SwitchConfig {
     pub flags: u16,
     /// Bytes of a buffered packet in a packet-in that no action asked for.
     pub miss_send_len: u16,
+}
+
+impl SwitchConfig {
+    /// The flag that asks for packets with an invalid TTL (`OFPC_INVALID_TTL_TO_CONTROLLER`), in
+    /// versions that have it ([`Version::has_invalid_ttl_flag`]); masks ask for them in later ones.
+    pub const INVALID_TTL: u16 = 1 << 2;
 }
 
 /// A packet for the controller. In 1.0 the match holds `in_port` alone.
@@ -584,11 +590,11 @@ numbered! {
         /// Queues' counters.
         Queue = 5 => "OFPMP_QUEUE",
         /// Groups' counters.
-        Group = 6 => "OFPMP_GROUP" since V1_3,
+        Group = 6 => "OFPMP_GROUP" since V1_2,
         /// Groups' descriptions.
-        GroupDesc = 7 => "OFPMP_GROUP_DESC" since V1_3,
+        GroupDesc = 7 => "OFPMP_GROUP_DESC" since V1_2,
         /// Features of groups.
-        GroupFeatures = 8 => "OFPMP_GROUP_FEATURES" since V1_3,
+        GroupFeatures = 8 => "OFPMP_GROUP_FEATURES" since V1_2,
         /// Meters' counters.
         Meter = 9 => "OFPMP_METER" since V1_3,
         /// Meters' configurations.
@@ -797,8 +803,13 @@ mod tests {
     fn every_version_numbers_its_messages_without_a_gap() {
         // 1.4 has no messages of queues any more.
         let ended = [22, 23];
-        let last_of =
-            [(Version::V1_0, 21), (Version::V1_3, 29), (Version::V1_4, 34), (Version::V1_5, 35)];
+        let last_of = [
+            (Version::V1_0, 21),
+            (Version::V1_2, 25),
+            (Version::V1_3, 29),
+            (Version::V1_4, 34),
+            (Version::V1_5, 35),
+        ];
         for (version, last) in last_of {
             for number in 0..=last {
                 let is_known = MessageKind::from_number(version, number).is_some();

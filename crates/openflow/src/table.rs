@@ -1,10 +1,11 @@
 //! Flow tables as messages speak of them (clauses 7.3.3, 7.3.5.4, 7.3.5.5).
 
 use crate::action::ActionKind;
-use crate::field::Field;
+use crate::field::{Field, OXM_CLASS_BASIC};
 use crate::id::TableId;
 use crate::instruction::InstructionKind;
 use crate::numbered::numbered;
+use crate::version::Version;
 
 /// A table's settings (clause 7.3.3): of a table-mod, of a table's description and of a table
 /// status. 1.3 has no bit of them; 1.4 has eviction and vacancy events, each with a property.
@@ -58,17 +59,119 @@ pub struct TableStatus {
     pub table: TableMod,
 }
 
-/// One table's counters. Name, wildcards and size are carried by 1.0 only; in 1.3 they stand in the
-/// table's features.
+/// All that a table of 1.2 can do, where bit n stands for number n of an OXM field, an action or an
+/// instruction; since 1.3 the same stands in the table's features.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableAbilities {
+    /// Fields that entries may match.
+    pub matches: u64,
+    /// Fields of these that entries may leave out.
+    pub wildcards: u64,
+    /// Actions in write-actions.
+    pub write_actions: u32,
+    /// Actions in apply-actions.
+    pub apply_actions: u32,
+    /// Fields that set-field may write in write-actions.
+    pub write_setfields: u64,
+    /// Fields that set-field may write in apply-actions.
+    pub apply_setfields: u64,
+    /// Metadata bits that it can match.
+    pub metadata_match: u64,
+    /// Metadata bits that it can write.
+    pub metadata_write: u64,
+    /// Instructions that entries may have.
+    pub instructions: u32,
+    /// Settings.
+    pub config: u32,
+}
+
+impl TableAbilities {
+    /// The abilities of a table with these features, of entries other than the table-miss entry.
+    /// Settings of 1.3 mean nothing, and are left out.
+    #[must_use]
+    pub fn of(features: &TableFeatures, version: Version) -> Self {
+        let mut abilities = Self {
+            metadata_match: features.metadata_match,
+            metadata_write: features.metadata_write,
+            ..Self::default()
+        };
+        let actions = |ids: &[TypeId<ActionKind>]| bits32(ids, |kind| kind.number(version));
+        for property in &features.properties {
+            match property {
+                TableProperty::Instructions(OnPacket::Hit, ids) => {
+                    abilities.instructions = bits32(ids, |kind| kind.number(version));
+                }
+                TableProperty::WriteActions(OnPacket::Hit, ids) => {
+                    abilities.write_actions = actions(ids);
+                }
+                TableProperty::ApplyActions(OnPacket::Hit, ids) => {
+                    abilities.apply_actions = actions(ids);
+                }
+                TableProperty::Match(ids) => abilities.matches = field_bits(ids),
+                TableProperty::Wildcards(ids) => abilities.wildcards = field_bits(ids),
+                TableProperty::WriteSetField(OnPacket::Hit, ids) => {
+                    abilities.write_setfields = field_bits(ids);
+                }
+                TableProperty::ApplySetField(OnPacket::Hit, ids) => {
+                    abilities.apply_setfields = field_bits(ids);
+                }
+                TableProperty::Instructions(OnPacket::Miss, _)
+                | TableProperty::WriteActions(OnPacket::Miss, _)
+                | TableProperty::ApplyActions(OnPacket::Miss, _)
+                | TableProperty::WriteSetField(OnPacket::Miss, _)
+                | TableProperty::ApplySetField(OnPacket::Miss, _)
+                | TableProperty::NextTables(..)
+                | TableProperty::SynchronisedFrom(_)
+                | TableProperty::WriteCopyField(..)
+                | TableProperty::ApplyCopyField(..)
+                | TableProperty::PacketTypes(_)
+                | TableProperty::Experimenter { .. } => {}
+            }
+        }
+        abilities
+    }
+
+    /// The fields of a bitmap, in the order of their numbers.
+    pub fn fields(bits: u64) -> impl Iterator<Item = Field> {
+        (0..64).filter(move |number| bits >> number & 1 != 0).filter_map(Field::from_oxm)
+    }
+}
+
+/// A bit for the number of each type.
+fn bits32<Kind: Copy>(ids: &[TypeId<Kind>], number: impl Fn(Kind) -> Option<u16>) -> u32 {
+    let numbers = ids.iter().filter_map(|id| match id {
+        TypeId::Known(kind) => number(*kind),
+        TypeId::Unknown(number) => Some(*number),
+        TypeId::Experimenter(_) => None,
+    });
+    numbers.fold(0, |bits, number| bits | 1_u32.checked_shl(number.into()).unwrap_or(0))
+}
+
+/// A bit for each field of the basic class.
+fn field_bits(ids: &[OxmId]) -> u64 {
+    let number = |id: &OxmId| match id {
+        OxmId::Basic { field, .. } => {
+            (field.row().class == OXM_CLASS_BASIC).then_some(field.row().oxm)
+        }
+        OxmId::Unknown(_) | OxmId::Experimenter { .. } => None,
+    };
+    let numbers = ids.iter().filter_map(number);
+    numbers.fold(0, |bits, number| bits | 1_u64.checked_shl(number.into()).unwrap_or(0))
+}
+
+/// One table's counters. Name, abilities and size are carried until 1.2; since 1.3 they stand in
+/// the table's features.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
     /// The table.
     pub table_id: TableId,
-    /// 1.0: its name.
+    /// 1.0 and 1.2: its name.
     pub name: String,
     /// 1.0: which wildcards it supports (`OFPFW_*`).
     pub wildcards: u32,
-    /// 1.0: most entries.
+    /// 1.2: all that it can do.
+    pub abilities: TableAbilities,
+    /// 1.0 and 1.2: most entries.
     pub max_entries: u32,
     /// Entries in it.
     pub active_count: u32,

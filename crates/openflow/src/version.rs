@@ -6,7 +6,7 @@
 //! that it drops and the numbers that it changes.
 //!
 //! Rows say since and until which version, of those in the table: what 1.1 brought is here since
-//! 1.3, because Weir does not speak 1.1.
+//! 1.2, because Weir does not speak 1.1.
 
 use std::fmt;
 
@@ -55,6 +55,8 @@ macro_rules! versions {
 versions! {
     /// OpenFlow 1.0 (wire number 1).
     V1_0 1 "OpenFlow10" "1.0" "";
+    /// OpenFlow 1.2 (wire number 3).
+    V1_2 3 "OpenFlow12" "1.2" " (OF1.2)";
     /// OpenFlow 1.3 (wire number 4).
     V1_3 4 "OpenFlow13" "1.3" " (OF1.3)";
     /// OpenFlow 1.4 (wire number 5).
@@ -118,49 +120,60 @@ capabilities! {
     /// Whether a hello may carry a bitmap of versions.
     has_version_bitmap since V1_3;
     /// Whether port numbers have 32 bits; they have 16 before.
-    has_wide_ports since V1_3;
+    has_wide_ports since V1_2;
     /// Whether matches are lists of OXM fields; they are the twelve-tuple before.
-    has_oxm since V1_3;
+    has_oxm since V1_2;
     /// Whether there are more flow tables than one, and messages name them.
-    has_pipeline since V1_3;
+    has_pipeline since V1_2;
     /// Whether entries have instructions; they have a list of actions before.
-    has_instructions since V1_3;
+    has_instructions since V1_2;
     /// Whether an action sets any match field; there is an action for each field before.
-    has_set_field since V1_3;
+    has_set_field since V1_2;
     /// Whether actions push tags and entries of a label stack.
-    has_push since V1_3;
+    has_push since V1_2;
     /// Whether a packet that no entry matches needs a table-miss entry to reach a controller.
     has_table_miss_entry since V1_3;
     /// Whether there are groups.
-    has_groups since V1_3;
+    has_groups since V1_2;
+    /// Whether controllers have roles by messages of the version.
+    has_roles since V1_2;
+    /// Whether a table's features are asked for and set.
+    has_table_features since V1_3;
     /// Whether there are meters.
     has_meters since V1_3;
-    /// Whether messages of statistics are multipart messages: a padded header, and requests of
-    /// several parts.
-    has_multipart since V1_3;
+    /// Whether messages of statistics have a padded header.
+    has_padded_statistics since V1_2;
+    /// Whether a request for statistics may have several parts.
+    has_requests_of_parts since V1_3;
     /// Whether ports are described by a multipart message; the features reply has them before.
     has_port_desc since V1_3;
     /// Whether controllers choose their asynchronous messages.
     has_async_config since V1_3;
     /// Whether experimenters number their messages and errors.
-    has_experimenter_types since V1_3;
+    has_experimenter_types since V1_2;
     /// Whether there are auxiliary connections.
     has_auxiliary_connections since V1_3;
-    /// Whether statistics of ports and queues say how long those have lived.
+    /// Whether statistics of ports, queues and groups say how long those have lived.
     has_durations since V1_3;
+    /// Whether statistics of entries have their flags.
+    has_flags_in_statistics since V1_3;
+    /// Whether a flag of an entry leaves its packets or bytes uncounted.
+    has_uncounted_entries since V1_3;
+    /// Whether extensions of ONF's are there, which later versions have as messages of their own.
+    has_onf_extensions since V1_3;
     /// Whether ports say their speed in numbers, beside the rates among their features.
-    has_port_speeds since V1_3;
+    has_port_speeds since V1_2;
     /// Whether queues say their port, so that a request may ask for those of all ports.
-    has_queues_of_any_port since V1_3;
+    has_queues_of_any_port since V1_2;
     /// Whether queues have a maximum rate and properties of experimenters.
-    has_max_rate since V1_3;
+    has_max_rate since V1_2;
     /// Whether cookies have masks: requests and changes can be limited to some.
-    has_cookie_mask since V1_3;
+    has_cookie_mask since V1_2;
     /// Whether a flag asks for counters to be reset; an entry that replaces another begins at zero
     /// before.
-    has_reset_counts since V1_3;
+    has_reset_counts since V1_2;
     /// Whether there are codes for a bad port and a bad ingress port of a packet-out.
-    has_bad_port_code since V1_3;
+    has_bad_port_code since V1_2;
     /// Whether queues are described by a multipart message; they have a message of their own
     /// before.
     has_queue_desc since V1_4;
@@ -204,15 +217,20 @@ capabilities! {
     /// Whether the features reply has the switch's actions as a bitmap.
     has_action_bitmap until V1_0;
     /// Whether statistics of tables describe them too: name, wildcards, size.
-    has_table_desc_in_stats until V1_0;
+    has_table_desc_in_stats until V1_2;
+    /// Whether a flag of the switch's settings asks for packets with an invalid TTL. 1.0 has it in
+    /// Open vSwitch.
+    has_invalid_ttl_flag until V1_2;
+    /// Whether settings of a table are the way of packets that no entry matches.
+    has_miss_settings until V1_2;
 }
 
 impl Version {
     /// The oldest version of the table.
     pub const OLDEST: Self = Self::ALL[0];
 
-    /// The versions that switch, controller and client offer where they are given none. Later ones
-    /// are offered where they are named.
+    /// The versions that switch, controller and client offer where they are given none. Others are
+    /// offered where they are named.
     pub const USUAL: &'static [Self] = &[Self::V1_0, Self::V1_3];
 
     /// The newest version of the table.

@@ -101,9 +101,9 @@ class! {
     TableStats(openflow::table::TableStats) |it| {
         /// Its number.
         table_id: u8 = it.table_id.0;
-        /// Its name; empty in OpenFlow 1.3, which has it in the table features.
+        /// Its name; empty since OpenFlow 1.3, which has it in the table features.
         name: &str = &it.name;
-        /// Entries that it can have; 0 in OpenFlow 1.3, which has it in the table features.
+        /// Entries that it can have; 0 since OpenFlow 1.3, which has it in the table features.
         max_entries: u32 = it.max_entries;
         /// Entries that it has.
         active_count: u32 = it.active_count;

@@ -1,8 +1,9 @@
 //! Flow entries in messages: flow-mod, flow-removed, flow statistics
 //! (clauses 7.3.4.1, 7.4.2, 7.3.5.2 and 7.3.5.3).
 //!
-//! Facts that 1.0's notices and statistics do not carry (table and hard timeout of a flow-removed,
-//! flags) are left out there; a command that 1.0 cannot give is an error.
+//! Facts that notices and statistics of 1.0 do not carry (table and hard timeout of a
+//! flow-removed, flags, which those of 1.2 lack too) are left out there; a command that 1.0 cannot
+//! give is an error.
 
 use openflow::flow::{
     AggregateStats, FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved,
@@ -81,7 +82,7 @@ pub(crate) fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowModF
     Ok(if bits & EMERG_V1_0 == 0 { common } else { common | FlowModFlags::EMERG })
 }
 
-pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
+pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
     let cookie = Cookie(r.u64()?);
     let cookie_mask = r.u64()?;
     let table_id = TableId(r.u8()?);
@@ -141,7 +142,7 @@ pub(crate) fn write_flags_v1_0(w: &mut Writer<'_>, flags: FlowModFlags) {
     w.u16(if emerg { common | EMERG_V1_0 } else { common });
 }
 
-pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     require_importance(w, flow)?;
     w.u64(flow.cookie.0);
     w.u64(flow.cookie_mask);
@@ -219,7 +220,7 @@ pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowRe
     })
 }
 
-pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
+pub(crate) fn read_removed_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
     Ok(FlowRemoved {
         cookie: Cookie(r.u64()?),
         priority: r.u16()?,
@@ -286,7 +287,7 @@ pub(crate) fn write_removed_v1_0(
     Ok(())
 }
 
-pub(crate) fn write_removed_v1_3(
+pub(crate) fn write_removed_v1_2(
     w: &mut Writer<'_>,
     flow: &FlowRemoved,
 ) -> writer::WriteResult<()> {
@@ -333,7 +334,7 @@ pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<
     Ok(FlowStatsRequest { table_id, out_port, matching, ..FlowStatsRequest::all() })
 }
 
-pub(crate) fn read_stats_request_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
+pub(crate) fn read_stats_request_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
     let out_port = r.port()?;
@@ -358,7 +359,7 @@ pub(crate) fn write_stats_request_v1_0(
     w.port(request.out_port)
 }
 
-pub(crate) fn write_stats_request_v1_3(
+pub(crate) fn write_stats_request_v1_2(
     w: &mut Writer<'_>,
     request: &FlowStatsRequest,
 ) -> writer::WriteResult<()> {
@@ -398,14 +399,16 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowStat
     })
 }
 
-pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
+pub(crate) fn read_stats_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
     let mut r = r.sized("flow statistics")?;
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
     let (duration_s, duration_ns) = (r.u32()?, r.u32()?);
     let priority = r.u16()?;
     let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
-    let flags = FlowModFlags::from_bits_retain(r.u16()?);
+    let number = r.u16()?;
+    let has_flags = r.version.has_flags_in_statistics();
+    let flags = FlowModFlags::from_bits_retain(if has_flags { number } else { 0 });
     let importance = read_importance(&mut r)?;
     r.skip(2)?;
     Ok(FlowStats {
@@ -487,10 +490,10 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::
     w.fill_len(start, start, "flow statistics")
 }
 
-pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
+pub(crate) fn write_stats_v1_2(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
     let start = begin_stats(w, flow);
     write_age(w, flow);
-    w.u16(flow.flags.bits());
+    w.u16(if w.version.has_flags_in_statistics() { flow.flags.bits() } else { 0 });
     write_importance(w, flow.importance);
     w.zeros(2);
     write_counters(w, flow);

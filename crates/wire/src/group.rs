@@ -12,9 +12,9 @@ use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
+pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
     let (command, group_type, group_id) = read_head(r)?;
-    let buckets = read_buckets(r, read_bucket_v1_3)?;
+    let buckets = read_buckets(r, read_bucket_v1_2)?;
     Ok(GroupMod { command, group_type, group_id, command_bucket_id: None, buckets })
 }
 
@@ -58,7 +58,7 @@ fn read_numbered(
     Ok(buckets)
 }
 
-pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
+pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
     let is_later =
         matches!(group.command, GroupModCommand::InsertBucket | GroupModCommand::RemoveBucket);
     w.require(!is_later, "insert and remove of buckets")?;
@@ -66,7 +66,7 @@ pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, group: &GroupMod) -> writer::Wr
     let is_numbered = group.buckets.iter().any(|bucket| bucket.bucket_id.is_some());
     w.require(!is_numbered, "numbers of buckets")?;
     write_head(w, group);
-    write_buckets_v1_3(w, &group.buckets)
+    write_buckets_v1_2(w, &group.buckets)
 }
 
 fn write_head(w: &mut Writer<'_>, group: &GroupMod) {
@@ -98,7 +98,7 @@ fn read_buckets(
     Ok(buckets)
 }
 
-fn read_bucket_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
+fn read_bucket_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     let mut bucket = r.sized("bucket")?;
     if bucket.remaining() % 8 != 6 {
         return Err(bucket.bad_len());
@@ -140,7 +140,7 @@ fn read_bucket_v1_5(r: &mut Reader<'_>, group_type: GroupType) -> reader::ReadRe
     Ok(bucket)
 }
 
-fn write_buckets_v1_3(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
+fn write_buckets_v1_2(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
     for bucket in buckets {
         let start = w.place();
         // The length comes before the weight.
@@ -196,12 +196,12 @@ pub(crate) fn write_id_request(w: &mut Writer<'_>, group: GroupId) {
     w.zeros(4);
 }
 
-pub(crate) fn read_desc_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
+pub(crate) fn read_desc_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
     let mut r = r.sized("group description")?;
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
     let group_id = GroupId(r.u32()?);
-    Ok(GroupDesc { group_type, group_id, buckets: read_buckets(&mut r, read_bucket_v1_3)? })
+    Ok(GroupDesc { group_type, group_id, buckets: read_buckets(&mut r, read_bucket_v1_2)? })
 }
 
 /// Properties of the group, which are of experimenters alone, are left out.
@@ -217,9 +217,9 @@ pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     Ok(GroupDesc { group_type, group_id, buckets })
 }
 
-pub(crate) fn write_desc_v1_3(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
+pub(crate) fn write_desc_v1_2(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
     let start = begin_desc(w, group);
-    write_buckets_v1_3(w, &group.buckets)?;
+    write_buckets_v1_2(w, &group.buckets)?;
     w.fill_len(start, start, "group description")
 }
 
@@ -253,10 +253,13 @@ pub(crate) fn read_stats(r: &mut Reader<'_>) -> reader::ReadResult<GroupStats> {
         ref_count,
         packet_count: r.u64()?,
         byte_count: r.u64()?,
-        duration_s: r.u32()?,
-        duration_ns: r.u32()?,
+        duration_s: 0,
+        duration_ns: 0,
         buckets: Vec::new(),
     };
+    if r.version.has_durations() {
+        (stats.duration_s, stats.duration_ns) = (r.u32()?, r.u32()?);
+    }
     while !r.is_empty() {
         stats.buckets.push(BucketCounter { packet_count: r.u64()?, byte_count: r.u64()? });
     }
@@ -272,8 +275,10 @@ pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &GroupStats) -> writer::Wri
     w.zeros(4);
     w.u64(stats.packet_count);
     w.u64(stats.byte_count);
-    w.u32(stats.duration_s);
-    w.u32(stats.duration_ns);
+    if w.version.has_durations() {
+        w.u32(stats.duration_s);
+        w.u32(stats.duration_ns);
+    }
     for bucket in &stats.buckets {
         w.u64(bucket.packet_count);
         w.u64(bucket.byte_count);

@@ -1,8 +1,8 @@
-//! Codec of OpenFlow 1.0, 1.3 and 1.4 messages: decode a frame to a message, encode a message to a
-//! frame.
+//! Codec of OpenFlow messages, 1.0 and 1.2 to 1.5: decode a frame to a message, encode a message
+//! to a frame.
 //!
-//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0 or
-//! 1.4, of 1.0.2 and 1.4.0.
+//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0, 1.2
+//! or 1.4, of 1.0.2, 1.2 and 1.4.0.
 //!
 //! ```
 //! use openflow::{Error, Message, Version, Xid};

@@ -33,7 +33,7 @@ pub(crate) fn read_header(r: &mut Reader<'_>) -> reader::ReadResult<(MultipartTy
         return Err(start.fault_in(Error::BadRequestBadMultipart, "type of a multipart message"));
     }
     let more = r.u16()? & MORE != 0;
-    if r.version.has_multipart() {
+    if r.version.has_padded_statistics() {
         r.skip(4)?;
     }
     Ok((number, more))
@@ -48,13 +48,13 @@ pub(crate) fn write_header(
     w.require(number.is_in(w.version), number.text())?;
     w.u16(number.number());
     w.u16(if more { MORE } else { 0 });
-    if w.version.has_multipart() {
+    if w.version.has_padded_statistics() {
         w.zeros(4);
     }
     Ok(())
 }
 
-/// Reads a request. 1.0 has no flags for requests, so there `more` is never set.
+/// Reads a request. 1.0 and 1.2 have no flags for requests, so there `more` is never set.
 pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRequest> {
     use MultipartRequestBody as Body;
     let start = r.clone();
@@ -98,7 +98,7 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
-    Ok(MultipartRequest { more: more && r.version.has_multipart(), body })
+    Ok(MultipartRequest { more: more && r.version.has_requests_of_parts(), body })
 }
 
 /// The statistics that are in Nicira's form, as an experimenter's.
@@ -142,7 +142,7 @@ pub(crate) fn write_request(
     request: &MultipartRequest,
 ) -> writer::WriteResult<()> {
     use MultipartRequestBody as Body;
-    w.require(w.version.has_multipart() || !request.more, "a request of several parts")?;
+    w.require(w.version.has_requests_of_parts() || !request.more, "a request of several parts")?;
     let number = request_type(&request.body);
     if let Body::Flow(body) | Body::Aggregate(body) = &request.body
         && body.form == FlowForm::Nicira

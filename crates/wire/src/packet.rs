@@ -1,9 +1,10 @@
 //! Packets between switch and controller: packet-in and packet-out (clauses 7.4.1 and 7.3.7).
 //!
 //! 1.0's packet-in carries the ingress port alone: table, cookie and the other fields of the match
-//! are not carried, which is 1.0's meaning and not an error. Its packet-out with ingress port 0 is
-//! read as one without a port. That of 1.5 has a match in place of the port, which is all
-//! that it may have: tables see no other field of the pipeline of such a packet.
+//! are not carried, which is 1.0's meaning and not an error; in 1.2 the cookie is not. 1.0's
+//! packet-out with ingress port 0 is read as one without a port. That of 1.5 has a match in place
+//! of the port, which is all that it may have: tables see no other field of the pipeline of such a
+//! packet.
 
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
 use openflow::translate::Context;
@@ -36,10 +37,21 @@ pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     })
 }
 
+pub(crate) fn read_in_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
+    read_in(r, |_| Ok(Cookie(u64::MAX)))
+}
+
 pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
+    read_in(r, |r| r.u64().map(Cookie))
+}
+
+fn read_in<'a>(
+    r: &mut Reader<'a>,
+    cookie: impl Fn(&mut Reader<'a>) -> reader::ReadResult<Cookie>,
+) -> reader::ReadResult<PacketIn> {
     let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
     let reason = PacketInReason::from_number_in(r.version, r.u8()?);
-    let (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
+    let (table_id, cookie) = (TableId(r.u8()?), cookie(r)?);
     let matching = matching::read(r, Purpose::Context)?;
     r.skip(2)?;
     let data = r.rest().to_vec();
@@ -69,12 +81,24 @@ pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Wr
     Ok(())
 }
 
+pub(crate) fn write_in_v1_2(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
+    write_in(w, packet, None)
+}
+
 pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
+    write_in(w, packet, Some(packet.cookie))
+}
+
+fn write_in(
+    w: &mut Writer<'_>,
+    packet: &PacketIn,
+    cookie: Option<Cookie>,
+) -> writer::WriteResult<()> {
     w.buffer_id(packet.buffer_id)?;
     w.u16(packet.total_len);
     w.u8(packet.reason.nearest_in(w.version).number());
     w.u8(packet.table_id.0);
-    w.u64(packet.cookie.0);
+    cookie.into_iter().for_each(|cookie| w.u64(cookie.0));
     matching::write(w, &packet.matching)?;
     w.zeros(2);
     w.bytes(&packet.data);

@@ -1,8 +1,8 @@
 //! Features and settings of a switch: features reply and switch configuration
 //! (clauses 7.3.1 and 7.3.2).
 //!
-//! 1.0 lists the actions and ports of the switch here; 1.3 asks for them by multipart requests,
-//! so a features reply of 1.3 that holds them is refused rather than cut.
+//! 1.0 lists the actions and ports of the switch here, 1.2 the ports; 1.3 asks for them by
+//! multipart requests, so a features reply of 1.3 that holds them is refused rather than cut.
 
 use openflow::DatapathId;
 use openflow::message::{Capabilities, Features, SwitchConfig};
@@ -16,10 +16,24 @@ pub(crate) fn read_features_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<Featu
     r.skip(3)?;
     features.capabilities = Capabilities::from_bits_retain(r.u32()?);
     features.actions = r.u32()?;
+    read_ports(r, &mut features)?;
+    Ok(features)
+}
+
+pub(crate) fn read_features_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
+    let mut features = read_identity(r)?;
+    r.skip(3)?;
+    features.capabilities = Capabilities::from_bits_retain(r.u32()?);
+    r.skip(4)?;
+    read_ports(r, &mut features)?;
+    Ok(features)
+}
+
+fn read_ports(r: &mut Reader<'_>, features: &mut Features) -> reader::ReadResult<()> {
     while !r.is_empty() {
         features.ports.push(layout::PORT_DESC.read(r)?);
     }
-    Ok(features)
+    Ok(())
 }
 
 pub(crate) fn read_features_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
@@ -49,6 +63,19 @@ pub(crate) fn write_features_v1_0(
     w.zeros(3);
     w.u32(features.capabilities.bits());
     w.u32(features.actions);
+    features.ports.iter().try_for_each(|desc| layout::PORT_DESC.write(w, desc))
+}
+
+pub(crate) fn write_features_v1_2(
+    w: &mut Writer<'_>,
+    features: &Features,
+) -> writer::WriteResult<()> {
+    w.require(features.auxiliary_id == 0, "auxiliary connection")?;
+    w.require(features.actions == 0, "actions in a features reply")?;
+    write_identity(w, features);
+    w.zeros(3);
+    w.u32(features.capabilities.bits());
+    w.zeros(4);
     features.ports.iter().try_for_each(|desc| layout::PORT_DESC.write(w, desc))
 }
 

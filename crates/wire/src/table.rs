@@ -1,7 +1,7 @@
 //! Flow tables in messages: settings and statistics (clauses 7.3.3 and 7.3.5.4).
 
 use openflow::TableId;
-use openflow::table::{TableMod, TableReason, TableStats, TableStatus, Vacancy};
+use openflow::table::{TableAbilities, TableMod, TableReason, TableStats, TableStatus, Vacancy};
 
 use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
@@ -111,6 +111,35 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<TableSta
         active_count: r.u32()?,
         lookup_count: r.u64()?,
         matched_count: r.u64()?,
+        ..TableStats::default()
+    })
+}
+
+pub(crate) fn read_stats_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<TableStats> {
+    let table_id = TableId(r.u8()?);
+    r.skip(7)?;
+    let name = r.text(NAME_LEN)?;
+    let abilities = TableAbilities {
+        matches: r.u64()?,
+        wildcards: r.u64()?,
+        write_actions: r.u32()?,
+        apply_actions: r.u32()?,
+        write_setfields: r.u64()?,
+        apply_setfields: r.u64()?,
+        metadata_match: r.u64()?,
+        metadata_write: r.u64()?,
+        instructions: r.u32()?,
+        config: r.u32()?,
+    };
+    Ok(TableStats {
+        table_id,
+        name,
+        abilities,
+        max_entries: r.u32()?,
+        active_count: r.u32()?,
+        lookup_count: r.u64()?,
+        matched_count: r.u64()?,
+        ..TableStats::default()
     })
 }
 
@@ -131,6 +160,26 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &TableStats) -> writer
     w.zeros(3);
     w.text(&stats.name, NAME_LEN);
     w.u32(stats.wildcards);
+    w.u32(stats.max_entries);
+    write_counters(w, stats);
+    Ok(())
+}
+
+pub(crate) fn write_stats_v1_2(w: &mut Writer<'_>, stats: &TableStats) -> writer::WriteResult<()> {
+    w.u8(stats.table_id.0);
+    w.zeros(7);
+    w.text(&stats.name, NAME_LEN);
+    let abilities = &stats.abilities;
+    w.u64(abilities.matches);
+    w.u64(abilities.wildcards);
+    w.u32(abilities.write_actions);
+    w.u32(abilities.apply_actions);
+    w.u64(abilities.write_setfields);
+    w.u64(abilities.apply_setfields);
+    w.u64(abilities.metadata_match);
+    w.u64(abilities.metadata_write);
+    w.u32(abilities.instructions);
+    w.u32(abilities.config);
     w.u32(stats.max_entries);
     write_counters(w, stats);
     Ok(())

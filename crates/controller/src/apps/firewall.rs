@@ -152,7 +152,11 @@ impl App for Firewall {
             self.refused.insert(sw.dpid());
             sw.clear_flows();
             sw.flow_mod(judged(FLOW_PRIORITY, Match::any(), FirewallAction::Deny));
-            return needs(sw, "firewall", "match fields of its rules that 1.0 does not have");
+            return needs(
+                sw,
+                "firewall",
+                "match fields of its rules that its version does not have",
+            );
         }
         self.forwarding.switch_ready(sw);
         if version.has_pipeline() {

@@ -176,7 +176,7 @@ impl QosRule {
         if self.meter.is_some() && !version.has_meters() {
             Some("meters (OpenFlow 1.3)")
         } else if fields.iter().any(|held| held.field.row().since > version) {
-            Some("match fields of its rules that 1.0 does not have")
+            Some("match fields of its rules that its version does not have")
         } else {
             None
         }
@@ -200,7 +200,8 @@ impl Qos {
     }
 
     fn install(&self, sw: &mut Switch) {
-        for meter in &self.config.meter {
+        let has_meters = sw.version().has_meters();
+        for meter in self.config.meter.iter().filter(|_| has_meters) {
             if sw.is_set_up() {
                 // To delete a meter is to delete the entries that use it.
                 let modify = MeterModCommand::Modify;

@@ -25,10 +25,11 @@ use crate::topology::is_up;
 use config::{NextHop, Routes};
 use icmp::Complaint;
 use neighbours::{AGE_S, Neighbours, Parcel};
+use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::FlowMod;
-use openflow::message::{AsyncConfig, PacketIn, PacketInReason, PacketOut};
+use openflow::message::{AsyncConfig, PacketIn, PacketInReason, PacketOut, SwitchConfig};
 use openflow::port::{PortReason, PortStatus};
-use openflow::{Action, Cookie, DatapathId, Field, MacAddr, Match, Message, PortNo};
+use openflow::{Action, Cookie, DatapathId, Field, MacAddr, Match, Message, PortNo, Version};
 use packet::build::{Arp, FrameBuilder};
 use packet::header::ethernet;
 use packet::{FlowKey, PacketBuf, rewrite};
@@ -127,6 +128,15 @@ impl App for Router {
     }
 }
 
+/// Has packets whose TTL is used up come to the controller, whole.
+fn with_dead_packets(version: Version) -> Message {
+    if version.has_async_config() {
+        return Message::SetAsync(AsyncConfig::new([0b111, 0], [0b111, 0b111], [0b1111, 0]));
+    }
+    let (flags, miss_send_len) = (SwitchConfig::INVALID_TTL, MAX_LEN_NO_BUFFER);
+    Message::SetConfig(SwitchConfig { flags, miss_send_len })
+}
+
 impl OneRouter {
     /// The entries to begin with.
     fn install(&self, sw: &mut Switch) {
@@ -141,7 +151,7 @@ impl OneRouter {
             return;
         }
         // Packets whose TTL is used up come to the controller too.
-        sw.send(Message::SetAsync(AsyncConfig::new([0b111, 0], [0b111, 0b111], [0b1111, 0])));
+        sw.send(with_dead_packets(sw.version()));
         let ether_type = |number: u16| Match::any().with(Field::EthType, number.into());
         sw.flow_mod(entry(OWN_PRIORITY, ether_type(ethernet::ARP), vec![to_controller()]));
         sw.flow_mod(entry(1, ether_type(ethernet::IPV4), vec![to_controller()]));

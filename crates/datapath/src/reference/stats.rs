@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::flow::{AggregateStats, FlowModFlags, FlowStats, FlowStatsRequest};
-use openflow::table::TableStats;
+use openflow::table::{TableAbilities, TableStats};
 use openflow::{Error, GroupId, MeterId, TableId};
 
 use super::Reference;
@@ -56,6 +56,7 @@ impl Reference {
                 table_id,
                 name: name.to_owned(),
                 wildcards: WILDCARDS_1_0,
+                abilities: TableAbilities::default(),
                 max_entries: self.pipeline.max_entries(table_id),
                 active_count: u32::try_from(table.entries().len()).unwrap_or(u32::MAX),
                 lookup_count: table.lookups,

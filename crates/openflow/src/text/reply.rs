@@ -85,7 +85,9 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
             format!(" {} queues", queues.len())
                 + &lines(queues, |queue| format_queue(version, queue))
         }
-        MultipartReplyBody::Group(groups) => lines(groups, format_group_stats),
+        MultipartReplyBody::Group(groups) => {
+            lines(groups, |group| format_group_stats(version, group))
+        }
         MultipartReplyBody::GroupDesc(groups) => {
             lines(groups, |group| format!(" {}", format_group(group)))
         }
@@ -188,7 +190,7 @@ fn format_port_descs(version: Version, ports: &[PortDesc]) -> String {
 
 /// The names of the actions whose type numbers are set in a bitmap; numbers without an action are
 /// left out.
-fn action_words(version: Version, bits: u32) -> String {
+pub(super) fn action_words(version: Version, bits: u32) -> String {
     let others = [
         (ActionKind::SetVlanVid, "set_vlan_vid"),
         (ActionKind::SetVlanPcp, "set_vlan_pcp"),
@@ -218,8 +220,7 @@ fn format_config(version: Version, config: &SwitchConfig) -> String {
         2 => "reassemble",
         _ => "nx-match",
     };
-    // A flag of 1.1 and 1.2 that Open vSwitch has in 1.0 too.
-    let has_flag = !version.has_async_config() && config.flags & 4 != 0;
+    let has_flag = version.has_invalid_ttl_flag() && config.flags & SwitchConfig::INVALID_TTL != 0;
     let invalid_ttl = if has_flag { " invalid_ttl_to_controller" } else { "" };
     format!("frags={frags}{invalid_ttl} miss_send_len={}", config.miss_send_len)
 }
@@ -371,11 +372,14 @@ fn format_queue(version: Version, queue: &QueueStats) -> String {
     format!("{out}, duration={duration}")
 }
 
-fn format_group_stats(group: &GroupStats) -> String {
+fn format_group_stats(version: Version, group: &GroupStats) -> String {
+    let duration = match version.has_durations() {
+        true => format!("duration={}s,", format_duration(group.duration_s, group.duration_ns)),
+        false => String::new(),
+    };
     let mut out = format!(
-        " group_id={},duration={}s,ref_count={},packet_count={},byte_count={}",
+        " group_id={},{duration}ref_count={},packet_count={},byte_count={}",
         group.group_id.0,
-        format_duration(group.duration_s, group.duration_ns),
         group.ref_count,
         format_count(group.packet_count),
         format_count(group.byte_count)

@@ -386,7 +386,7 @@ pub(crate) async fn role(call: Call) -> Answer {
     let (target, role) = {
         let fields = call.fields(&ROLE)?;
         let target = target_of(&call.services, &fields)?;
-        if !target.version().has_async_config() {
+        if !target.version().has_roles() {
             return Err(Problem::not_in(target.version(), "roles"));
         }
         let number = fields.named("role", &words::ROLES)?;

@@ -9,13 +9,14 @@ use crate::words;
 use openflow::action::ACTIONS;
 use openflow::flow::{FlowModFlags, FlowStats};
 use openflow::group::{GroupCapabilities, GroupDesc, GroupFeatures, GroupStats, GroupType};
+use openflow::instruction::INSTRUCTIONS;
 use openflow::message::{MultipartReply, MultipartReplyBody, SwitchDesc};
 use openflow::meter::{BandKind, MeterConfig, MeterFeatures, MeterFlags, MeterStats};
 use openflow::port::{
     PacketQueue, PortDesc, PortFeatures, PortState, PortStats, QueueProperty, QueueStats,
 };
-use openflow::table::TableStats;
-use openflow::{ActionKind, Message, PortNo, Version, Xid};
+use openflow::table::{TableAbilities, TableStats};
+use openflow::{ActionKind, InstructionKind, Message, PortNo, Version, Xid};
 use serde_json::{Map, Value, json};
 
 /// Bytes before the entries of a multipart reply of 1.3.
@@ -89,10 +90,40 @@ pub(crate) fn table(version: Version, table: &TableStats) -> Value {
     {
         object.insert("name".into(), table.name.as_str().into());
         object.insert("max_entries".into(), table.max_entries.into());
-        object.insert("wildcards".into(), wildcards(table.wildcards));
+        if version.has_oxm() {
+            object.extend(abilities(version, &table.abilities));
+        } else {
+            object.insert("wildcards".into(), wildcards(table.wildcards));
+        }
     }
     value
 }
+
+/// All that a table of 1.2 can do: the names of its bits.
+fn abilities(version: Version, can: &TableAbilities) -> [(String, Value); 10] {
+    let fields = |bits: u64| {
+        TableAbilities::fields(bits)
+            .map(|field| field.row().name.to_uppercase())
+            .collect::<Vec<_>>()
+    };
+    [
+        ("match", json!(fields(can.matches))),
+        ("wildcards", json!(fields(can.wildcards))),
+        ("write_actions", json!(action_names(version, can.write_actions))),
+        ("apply_actions", json!(action_names(version, can.apply_actions))),
+        ("write_setfields", json!(fields(can.write_setfields))),
+        ("apply_setfields", json!(fields(can.apply_setfields))),
+        ("metadata_match", can.metadata_match.into()),
+        ("metadata_write", can.metadata_write.into()),
+        ("instructions", json!(instruction_names(version, can.instructions))),
+        ("config", json!(names_of(can.config, &MISS_SETTINGS))),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+}
+
+/// The bits of 1.2's settings of a table (`OFPTC_TABLE_MISS_*`); none is set where packets that no
+/// entry matches go to the controller.
+const MISS_SETTINGS: [(u32, &str); 2] = [(1, "TABLE_MISS_CONTINUE"), (1 << 1, "TABLE_MISS_DROP")];
 
 /// 1.0's wildcards: the bits of its clause 5.2.3, and a count of bits for each address.
 fn wildcards(bits: u32) -> Value {
@@ -371,6 +402,14 @@ fn action_names(version: Version, bits: u32) -> Vec<&'static str> {
     };
     let named = ACTIONS.iter().filter(|row| held(row.kind));
     named.map(|row| row.ryu).collect()
+}
+
+/// Names of the instruction types whose bits are set, as Ryu has them.
+fn instruction_names(version: Version, bits: u32) -> Vec<&'static str> {
+    let held = |kind: InstructionKind| {
+        kind.number(version).is_some_and(|number| number < 32 && bits >> number & 1 != 0)
+    };
+    INSTRUCTIONS.iter().filter(|row| held(row.kind)).map(|row| row.ryu).collect()
 }
 
 /// A reply as Ryu wraps it: under the datapath id in decimal digits.

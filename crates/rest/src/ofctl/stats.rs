@@ -330,7 +330,7 @@ pub(crate) async fn group_features(call: Call) -> Listed {
 pub(crate) async fn table_features(call: Call) -> Listed {
     let target = call.target()?;
     let version = target.version();
-    if !version.has_pipeline() {
+    if !version.has_table_features() {
         return Err(Problem::not_in(version, "features of tables"));
     }
     let reply = target.ask(MultipartRequestBody::TableFeatures(Vec::new())).await?;
@@ -358,7 +358,7 @@ pub(crate) async fn port_desc(call: Call) -> Listed {
 pub(crate) async fn role(call: Call) -> Listed {
     let target = call.target()?;
     let version = target.version();
-    if !version.has_async_config() {
+    if !version.has_roles() {
         return Err(Problem::not_in(version, "roles"));
     }
     let asked = Role { role: ControllerRole::NoChange, generation_id: 0 };

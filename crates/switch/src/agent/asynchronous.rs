@@ -12,12 +12,30 @@ pub(crate) const NOTHING: AsyncConfig =
 /// with an invalid TTL, which nobody asked for; as slave only the status of ports and of its role.
 pub(crate) fn default_in(version: Version) -> AsyncConfig {
     let all = |event: AsyncEvent| event.reasons(version);
-    let invalid_ttl = 1 << PacketInReason::InvalidTtl.number();
     NOTHING
-        .with(AsyncEvent::PacketIn, [all(AsyncEvent::PacketIn) & !invalid_ttl, 0])
+        .with(AsyncEvent::PacketIn, [all(AsyncEvent::PacketIn) & !invalid_ttl(), 0])
         .with(AsyncEvent::PortStatus, [all(AsyncEvent::PortStatus); 2])
         .with(AsyncEvent::FlowRemoved, [all(AsyncEvent::FlowRemoved), 0])
         .with(AsyncEvent::RoleStatus, [all(AsyncEvent::RoleStatus); 2])
+}
+
+/// The bit of packet-ins with an invalid TTL.
+fn invalid_ttl() -> u32 {
+    1 << PacketInReason::InvalidTtl.number()
+}
+
+/// Whether packets with an invalid TTL are sent to a master or equal.
+pub(crate) fn has_invalid_ttl(config: &AsyncConfig) -> bool {
+    let [full, _] = config.of(AsyncEvent::PacketIn);
+    full & invalid_ttl() != 0
+}
+
+/// The choice with or without packets of an invalid TTL for a master or equal.
+pub(crate) fn with_invalid_ttl(config: AsyncConfig, is_wanted: bool) -> AsyncConfig {
+    let [full, slave] = config.of(AsyncEvent::PacketIn);
+    let other = full & !invalid_ttl();
+    let full = if is_wanted { other | invalid_ttl() } else { other };
+    config.with(AsyncEvent::PacketIn, [full, slave])
 }
 
 /// Checks the masks that a controller sends. To versions that have no error for it, bits that are

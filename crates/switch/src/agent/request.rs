@@ -3,7 +3,7 @@
 
 use channel::{LogLine, Pass};
 use openflow::flow::FlowForm;
-use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage, PacketInForm};
+use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage, PacketInForm, SwitchConfig};
 use openflow::{Error, Message};
 
 use super::bundles::{BundleMessage, Bundles};
@@ -75,8 +75,8 @@ pub(super) fn dispatch(
         Message::TableMod(body) => bridge(BridgeCommand::TableMod(body)),
         Message::BarrierRequest => bridge(BridgeCommand::Barrier),
         Message::FeaturesRequest => bridge(BridgeCommand::Features),
-        Message::GetConfigRequest => bridge(BridgeCommand::GetConfig),
-        Message::SetConfig(body) => bridge(BridgeCommand::SetConfig(body)),
+        Message::GetConfigRequest => bridge(BridgeCommand::GetConfig { flags: own_flags(peer) }),
+        Message::SetConfig(body) => bridge(BridgeCommand::SetConfig(take_flag(agent, peer, body))),
         Message::QueueGetConfigRequest(port) => bridge(BridgeCommand::QueueGetConfig(port)),
         Message::MultipartRequest(body) => bridge(BridgeCommand::Multipart(body)),
         Message::EchoReply(_) => Handling::Nothing,
@@ -99,6 +99,29 @@ pub(super) fn dispatch(
         | Message::ControllerStatus(_)
         | Message::GetAsyncReply(_) => Handling::Refused(Error::BadRequestBadType),
     }
+}
+
+/// The flags of the switch's settings that are a connection's.
+fn own_flags(peer: &Peer) -> u16 {
+    let config = peer.controller.asynchronous.get();
+    let is_set = peer.version.has_invalid_ttl_flag() && asynchronous::has_invalid_ttl(&config);
+    if is_set { SwitchConfig::INVALID_TTL } else { 0 }
+}
+
+/// Takes the flag of settings that is the connection's, if the version has it; the settings without
+/// it. A slave's settings, and those that the bridge refuses, change nothing.
+fn take_flag(agent: &Agent, peer: &Peer, asked: SwitchConfig) -> SwitchConfig {
+    if !peer.version.has_invalid_ttl_flag() || peer.role() == ControllerRole::Slave {
+        return asked;
+    }
+    let rest = SwitchConfig { flags: asked.flags & !SwitchConfig::INVALID_TTL, ..asked };
+    if datapath::Settings::default().set_switch_config(rest).is_ok() {
+        let masks = &peer.controller.asynchronous;
+        let is_wanted = asked.flags & SwitchConfig::INVALID_TTL != 0;
+        masks.set(asynchronous::with_invalid_ttl(masks.get(), is_wanted));
+        agent.update_punt_policy();
+    }
+    rest
 }
 
 /// Changes the masks of a controller's asynchronous messages.

@@ -87,7 +87,7 @@ impl Bridge {
             BridgeCommand::GroupMod(body) => group::group_mod(self, &body),
             BridgeCommand::MeterMod(body) => meter::meter_mod(self, &body),
             BridgeCommand::PortMod(body) => port::port_mod(self, &body),
-            BridgeCommand::TableMod(body) => table::table_mod(self, &body),
+            BridgeCommand::TableMod(body) => table::table_mod(self, version, &body),
             BridgeCommand::Bundle(bundle) => self.commit(version, &bundle, request),
             BridgeCommand::Barrier => {
                 self.counters.bump(Counter::Barrier);
@@ -95,7 +95,7 @@ impl Bridge {
                 Ok(Applied::AtBarrier)
             }
             BridgeCommand::Features => Ok(Applied::Reply(features::reply(self, version))),
-            BridgeCommand::GetConfig => config::get(self),
+            BridgeCommand::GetConfig { flags } => config::get(self, flags),
             BridgeCommand::SetConfig(body) => config::set(self, body),
             BridgeCommand::QueueGetConfig(port) => queue::config(self, version, port),
             BridgeCommand::Multipart(request) => Ok(Applied::Later(Task::Statistics(request))),

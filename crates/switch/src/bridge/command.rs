@@ -36,8 +36,11 @@ pub(crate) enum BridgeCommand {
     Barrier,
     /// Features request (clause 7.3.1).
     Features,
-    /// Get-config request (clause 7.3.2).
-    GetConfig,
+    /// Get-config request (clause 7.3.2), with flags of the connection that are not the bridge's.
+    GetConfig {
+        /// The flags.
+        flags: u16,
+    },
     /// Set-config (clause 7.3.2).
     SetConfig(SwitchConfig),
     /// Queue-get-config request (clause 7.3.6).
@@ -65,7 +68,7 @@ impl BridgeCommand {
             | Self::SetConfig(_)
             | Self::Barrier
             | Self::Features
-            | Self::GetConfig
+            | Self::GetConfig { .. }
             | Self::QueueGetConfig(_)
             | Self::Multipart(_) => FlowForm::Standard,
         }
@@ -91,7 +94,7 @@ impl BridgeCommand {
             }
             Self::Barrier
             | Self::Features
-            | Self::GetConfig
+            | Self::GetConfig { .. }
             | Self::QueueGetConfig(_)
             | Self::Multipart(_) => Ok(()),
         }

@@ -56,7 +56,7 @@ fn every_settable_field_round_trips_in_set_field() {
         for value in [0, 1, row.field.full_mask()] {
             let actions = vec![Action::SetField { field: row.field, value }];
             let message = flow_with(Match::any(), vec![Instruction::ApplyActions(actions)]);
-            for version in [Version::V1_3, Version::NEWEST] {
+            for version in [Version::V1_2, Version::V1_3, Version::NEWEST] {
                 if row.settable && row.field.is_in(version) {
                     round_trip(version, &message);
                 } else {
@@ -93,8 +93,16 @@ fn every_action_round_trips_in_units_of_eight_bytes() {
 fn every_instruction_round_trips() {
     for (index, row) in INSTRUCTIONS.iter().enumerate() {
         for entropy in [Vec::new(), bytes(index)] {
-            let instruction = random::instruction(&mut Entropy::new(&entropy), row.kind);
-            round_trip(Version::V1_3, &flow_with(Match::any(), vec![instruction]));
+            for version in [Version::V1_2, Version::V1_3] {
+                let mut entropy = Entropy::new(&entropy);
+                let instruction = random::instruction(&mut entropy, version, row.kind);
+                let message = flow_with(Match::any(), vec![instruction]);
+                if row.kind.number(version).is_some() {
+                    round_trip(version, &message);
+                } else {
+                    assert!(wire::encode(version, Xid(0), &message).is_err(), "{}", row.text);
+                }
+            }
         }
     }
 }
@@ -215,7 +223,7 @@ proptest! {
         body in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         let len = u16::try_from(8 + body.len()).unwrap().to_be_bytes();
-        for version in [1, 4, version] {
+        for version in [1, 3, 4, version] {
             let mut frame = vec![version, kind, len[0], len[1], 0, 0, 0, 9];
             frame.extend(&body);
             match wire::decode(&frame) {

@@ -204,7 +204,7 @@ impl ManagedRouters {
         update.undo_messages.extend(undo);
         let mut messages = Vec::new();
         if is_new_switch && version.has_pipeline() {
-            messages.push(entries::with_dead_packets());
+            messages.push(super::with_dead_packets(version));
         }
         messages.extend(first.into_iter().map(Message::FlowMod));
         messages.append(&mut update.messages);
@@ -328,7 +328,7 @@ impl App for ManagedRouter {
         let Some(switch) = self.routers.get(sw.dpid()) else { return };
         let mut switch = lock(&switch);
         if sw.version().has_pipeline() {
-            sw.send(entries::with_dead_packets());
+            sw.send(super::with_dead_packets(sw.version()));
             sw.flow_mod(entries::delete_marked());
         }
         for entry in switch.entries() {

@@ -12,7 +12,7 @@ use datapath::fast::Fast;
 use datapath::{Datapath, DatapathConfig, Miss, Nanos, Out, Settings, Verdict};
 use openflow::message::{
     AsyncEvent, ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest,
-    MultipartRequestBody,
+    MultipartRequestBody, SwitchConfig,
 };
 use openflow::port::{PortDesc, PortState};
 use openflow::text::format_flow_stats;
@@ -256,6 +256,14 @@ impl Fabric {
                 let settings = one.datapath.settings();
                 one.datapath.set_settings(Settings {
                     invalid_ttl_to_controller: to_controller,
+                    ..settings
+                });
+                Ok(())
+            }
+            Message::SetConfig(config) if version.has_invalid_ttl_flag() => {
+                let settings = one.datapath.settings();
+                one.datapath.set_settings(Settings {
+                    invalid_ttl_to_controller: config.flags & SwitchConfig::INVALID_TTL != 0,
                     ..settings
                 });
                 Ok(())

@@ -3,7 +3,7 @@
 //! For many entries there is [`Control::dump`], which gives the same in pieces.
 
 use openflow::flow::{AggregateStats, FlowModFlags, FlowStats, FlowStatsRequest};
-use openflow::table::TableStats;
+use openflow::table::{TableAbilities, TableStats};
 use openflow::{Error, TableId};
 
 use super::Control;
@@ -113,6 +113,7 @@ impl Control {
                 table_id,
                 name: name.to_owned(),
                 wildcards: WILDCARDS_1_0,
+                abilities: TableAbilities::default(),
                 max_entries: self.pipeline.max_entries(table_id),
                 active_count: self.store.active(table_id),
                 lookup_count,

@@ -43,6 +43,27 @@ const BITS: [(Capabilities, &str, &str); 7] = [
     (Capabilities::ARP_MATCH_IP, "ARP_MATCH_IP", "v1_0/arp_addresses_are_matched"),
 ];
 
+/// Messages of 1.2 that are other than those of 1.3, with their tests.
+const OF_1_2: [(&str, &str); 5] = [
+    (
+        "ports in the features reply",
+        "version_1_2.rs:ports_and_abilities_of_tables_stand_where_1_2_has_them",
+    ),
+    (
+        "abilities in statistics of tables",
+        "version_1_2.rs:ports_and_abilities_of_tables_stand_where_1_2_has_them",
+    ),
+    (
+        "packet-ins without an entry",
+        "version_1_2.rs:packets_without_an_entry_reach_it_and_carry_no_cookie",
+    ),
+    (
+        "flag for packets with an invalid TTL",
+        "version_1_2.rs:a_ttl_that_is_used_up_goes_to_the_controller_that_asked",
+    ),
+    ("roles", "version_1_2.rs:roles_are_there_and_statistics_of_entries_have_no_flags"),
+];
+
 /// Messages and properties of 1.4 with their tests.
 const OF_1_4: [(&str, &str); 7] = [
     ("bundles, carried out or undone", "bundles.rs:a_refused_message_undoes_the_bundle"),
@@ -222,6 +243,11 @@ pub(crate) fn announced() -> Vec<Announced> {
     );
     groups(&dp, &mut list);
     meters(&dp, &mut list);
+    list.part("OpenFlow 1.2, other than in 1.3", "message");
+    assert_eq!(capabilities(Version::V1_2), capabilities(Version::V1_3));
+    for (name, test) in OF_1_2 {
+        list.add(name, Some(test));
+    }
     list.part("OpenFlow 1.4, beside 1.3", "message");
     let with_bundles = capabilities(Version::V1_3) | Capabilities::BUNDLES;
     assert_eq!(capabilities(Version::V1_4), with_bundles);

@@ -5,10 +5,12 @@ use openflow::message::SwitchConfig;
 
 use super::{Applied, ApplyResult, Bridge};
 
-pub(super) fn get(bridge: &Bridge) -> ApplyResult {
+/// The settings, with the flags that are the connection's.
+pub(super) fn get(bridge: &Bridge, flags: u16) -> ApplyResult {
     let settings = bridge.with_control(|control| control.settings());
-    let settings = settings.ok_or_else(Bridge::no_tables)?;
-    Ok(Applied::Reply(Message::GetConfigReply(settings.switch_config())))
+    let mut config = settings.ok_or_else(Bridge::no_tables)?.switch_config();
+    config.flags |= flags;
+    Ok(Applied::Reply(Message::GetConfigReply(config)))
 }
 
 pub(super) fn set(bridge: &Bridge, config: SwitchConfig) -> ApplyResult {

@@ -77,7 +77,9 @@ fn of_control(
 ) -> Result<MultipartReplyBody, Error> {
     let now = bridge.clock.now();
     Ok(match body {
-        MultipartRequestBody::Table => MultipartReplyBody::Table(control.table_stats()),
+        MultipartRequestBody::Table => {
+            MultipartReplyBody::Table(table::statistics(control, version))
+        }
         MultipartRequestBody::TableDesc => MultipartReplyBody::TableDesc(control.table_desc()),
         MultipartRequestBody::Queue { port, queue } => {
             // 1.0 says ALL where 1.3 says ANY (its clause 5.3.5).

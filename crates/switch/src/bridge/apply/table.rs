@@ -1,16 +1,35 @@
 //! Table-mod (clause 7.3.3), and table features, to be read and to be set.
 
-use openflow::table::{TableFeatures, TableMod};
+use datapath::fast::Control;
+use openflow::table::{TableAbilities, TableFeatures, TableMod, TableStats};
 use openflow::{Error, Version, message::MultipartReplyBody};
 
 use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
 
-pub(super) fn table_mod(bridge: &Bridge, table_mod: &TableMod) -> ApplyResult {
+/// The bits of a table's settings that say where packets go that no entry matches, in versions that
+/// have them (`OFPTC_TABLE_MISS_MASK`): to the controller, if none is set.
+const MISS_MASK: u32 = 3;
+
+pub(super) fn table_mod(bridge: &Bridge, version: Version, table_mod: &TableMod) -> ApplyResult {
     bridge.counters.bump(Counter::TableMod);
+    if version.has_miss_settings() && table_mod.config & MISS_MASK != 0 {
+        return Err(Error::TableModBadConfig);
+    }
     let done = bridge.with_control(|control| control.table_mod(table_mod));
     done.ok_or_else(Bridge::no_tables)??;
     Ok(Applied::Nothing)
+}
+
+/// Counters of the tables, with all that they can do in versions that have it there.
+pub(super) fn statistics(control: &Control, version: Version) -> Vec<TableStats> {
+    let mut tables = control.table_stats();
+    if version.has_table_desc_in_stats() && version.has_oxm() {
+        for (table, features) in tables.iter_mut().zip(control.table_features(version)) {
+            table.abilities = TableAbilities::of(&features, version);
+        }
+    }
+    tables
 }
 
 /// Features of the tables, after a request with a body has changed them (clause 7.3.5.5.1).

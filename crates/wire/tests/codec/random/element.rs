@@ -10,7 +10,8 @@ use openflow::port::{
     QueueStats,
 };
 use openflow::table::{
-    OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TableStats, TypeId, Vacancy,
+    OnPacket, OxmId, TableAbilities, TableFeatures, TableMod, TableProperty, TableStats, TypeId,
+    Vacancy,
 };
 use openflow::{
     ActionKind, BucketId, GroupId, InstructionKind, MacAddr, PortNo, QueueId, TableId, Version,
@@ -55,7 +56,7 @@ pub(crate) fn port_desc(e: &mut Entropy<'_>, version: Version) -> PortDesc {
 }
 
 pub(crate) fn port_stats(e: &mut Entropy<'_>, version: Version) -> PortStats {
-    let v1_3 = version.has_oxm();
+    let v1_3 = version.has_durations();
     PortStats {
         port_no: flow::port(e, version),
         rx_packets: e.u64(),
@@ -76,7 +77,7 @@ pub(crate) fn port_stats(e: &mut Entropy<'_>, version: Version) -> PortStats {
 }
 
 pub(crate) fn queue_stats(e: &mut Entropy<'_>, version: Version) -> QueueStats {
-    let v1_3 = version.has_oxm();
+    let v1_3 = version.has_durations();
     QueueStats {
         port_no: flow::port(e, version),
         queue_id: QueueId(e.u32()),
@@ -106,7 +107,7 @@ pub(crate) fn queue(e: &mut Entropy<'_>, version: Version, asked: PortNo) -> Pac
 
 /// Buckets, each with a number of its own where the version has one.
 pub(crate) fn buckets(e: &mut Entropy<'_>, version: Version) -> Vec<Bucket> {
-    let mut buckets = e.list(bucket);
+    let mut buckets = e.list(|e| bucket(e, version));
     if version.has_bucket_ids() {
         for (place, bucket) in (0..).zip(&mut buckets) {
             bucket.bucket_id = Some(BucketId(3 * place + u32::from(e.u8()) % 3));
@@ -115,13 +116,13 @@ pub(crate) fn buckets(e: &mut Entropy<'_>, version: Version) -> Vec<Bucket> {
     buckets
 }
 
-fn bucket(e: &mut Entropy<'_>) -> Bucket {
+fn bucket(e: &mut Entropy<'_>, version: Version) -> Bucket {
     Bucket {
         bucket_id: None,
         weight: e.u16(),
         watch_port: PortNo(e.u32()),
         watch_group: GroupId(e.u32()),
-        actions: flow::actions(e, Version::V1_3),
+        actions: flow::actions(e, version.min(Version::V1_3)),
     }
 }
 
@@ -135,15 +136,34 @@ pub(crate) fn band(e: &mut Entropy<'_>) -> Band {
 }
 
 pub(crate) fn table_stats(e: &mut Entropy<'_>, version: Version) -> TableStats {
-    let v1_0 = !version.has_oxm();
+    let is_described = version.has_table_desc_in_stats();
     TableStats {
         table_id: TableId(e.u8()),
-        name: if v1_0 { e.text(31) } else { String::new() },
-        wildcards: if v1_0 { e.u32() } else { 0 },
-        max_entries: if v1_0 { e.u32() } else { 0 },
+        name: if is_described { e.text(31) } else { String::new() },
+        wildcards: if version.has_oxm() { 0 } else { e.u32() },
+        abilities: match is_described && version.has_oxm() {
+            true => abilities(e),
+            false => TableAbilities::default(),
+        },
+        max_entries: if is_described { e.u32() } else { 0 },
         active_count: e.u32(),
         lookup_count: e.u64(),
         matched_count: e.u64(),
+    }
+}
+
+fn abilities(e: &mut Entropy<'_>) -> TableAbilities {
+    TableAbilities {
+        matches: e.u64(),
+        wildcards: e.u64(),
+        write_actions: e.u32(),
+        apply_actions: e.u32(),
+        write_setfields: e.u64(),
+        apply_setfields: e.u64(),
+        metadata_match: e.u64(),
+        metadata_write: e.u64(),
+        instructions: e.u32(),
+        config: e.u32(),
     }
 }
 

@@ -206,8 +206,13 @@ pub(crate) fn actions(e: &mut Entropy<'_>, version: Version) -> Vec<Action> {
     })
 }
 
-pub(crate) fn instruction(e: &mut Entropy<'_>, kind: InstructionKind) -> Instruction {
-    let mut drawn = Drawn { e, version: Version::V1_3, bits: None, field: None };
+pub(crate) fn instruction(
+    e: &mut Entropy<'_>,
+    version: Version,
+    kind: InstructionKind,
+) -> Instruction {
+    let version = version.min(Version::V1_3);
+    let mut drawn = Drawn { e, version, bits: None, field: None };
     Instruction::read(kind, &mut drawn).unwrap_or_else(|never| match never {})
 }
 
@@ -219,9 +224,12 @@ fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
         }
         true => {
             let mut list = e.list(|e| {
-                let known = INSTRUCTIONS.len() - 1;
-                let kind = INSTRUCTIONS[e.below_or(known, 1)].kind;
-                instruction(e, kind)
+                let is_known =
+                    |kind: &InstructionKind| kind.number(version.min(Version::V1_3)).is_some();
+                let known: Vec<_> =
+                    INSTRUCTIONS.iter().map(|row| row.kind).filter(is_known).collect();
+                let kind = known[e.below_or(known.len() - 1, 1)];
+                instruction(e, version, kind)
             });
             let is_meter = |one: &Instruction| one.meter().is_some();
             if version.has_meter_action() && list.iter().any(is_meter) {
@@ -230,7 +238,7 @@ fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
                 list.retain(|one| !is_meter(one) && !applied(one));
                 let applied = vec![Action::output(PortNo(1))];
                 list.insert(0, Instruction::ApplyActions(applied));
-                list.insert(0, instruction(e, InstructionKind::Meter));
+                list.insert(0, instruction(e, version, InstructionKind::Meter));
             }
             list
         }
@@ -316,7 +324,7 @@ pub(crate) fn stats(e: &mut Entropy<'_>, version: Version) -> FlowStats {
         priority: e.u16(),
         idle_timeout_s: e.u16(),
         hard_timeout_s: e.u16(),
-        flags: match version.has_oxm() {
+        flags: match version.has_flags_in_statistics() {
             false => FlowModFlags::empty(),
             true => FlowModFlags::from_bits_retain(e.u16()),
         },

@@ -122,15 +122,17 @@ fn experimenter(e: &mut Entropy<'_>, version: Version) -> Experimenter {
 }
 
 fn features(e: &mut Entropy<'_>, version: Version) -> Features {
-    let v1_3 = version.has_oxm();
     Features {
         datapath_id: DatapathId(e.u64()),
         n_buffers: e.u32(),
         n_tables: e.u8(),
-        auxiliary_id: if v1_3 { e.u8() } else { 0 },
+        auxiliary_id: if version.has_auxiliary_connections() { e.u8() } else { 0 },
         capabilities: Capabilities::from_bits_retain(e.u32()),
-        actions: if v1_3 { 0 } else { e.u32() },
-        ports: if v1_3 { Vec::new() } else { e.list(|e| element::port_desc(e, version)) },
+        actions: if version.has_action_bitmap() { e.u32() } else { 0 },
+        ports: match version.has_port_desc() {
+            true => Vec::new(),
+            false => e.list(|e| element::port_desc(e, version)),
+        },
     }
 }
 
@@ -145,7 +147,10 @@ fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
             let matching = Match::any().with(Field::InPort, in_port.0.into());
             (TableId(0), Cookie(u64::MAX), matching)
         }
-        true => (TableId(e.u8()), Cookie(e.u64()), flow::matching(e, version)),
+        true => {
+            let cookie = if version.has_table_desc_in_stats() { u64::MAX } else { e.u64() };
+            (TableId(e.u8()), Cookie(cookie), flow::matching(e, version))
+        }
     };
     let data = e.data(1);
     // What is sent of a packet is no longer than the packet, usually.
@@ -264,7 +269,7 @@ fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
             Body::Experimenter(experimenter(e, version))
         }
     };
-    MultipartRequest { more: version.has_oxm() && e.bool(), body }
+    MultipartRequest { more: version.has_requests_of_parts() && e.bool(), body }
 }
 
 pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartReplyBody {
@@ -286,7 +291,7 @@ pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartRepl
         MultipartType::Table => Body::Table(e.list(|e| element::table_stats(e, version))),
         MultipartType::PortStats => Body::PortStats(e.list(|e| element::port_stats(e, version))),
         MultipartType::Queue => Body::Queue(e.list(|e| element::queue_stats(e, version))),
-        MultipartType::Group => Body::Group(e.list(group_stats)),
+        MultipartType::Group => Body::Group(e.list(|e| group_stats(e, version))),
         MultipartType::GroupDesc => Body::GroupDesc(e.list(|e| GroupDesc {
             group_type: GroupType::from_number(e.u8()),
             group_id: GroupId(e.u32()),
@@ -326,14 +331,15 @@ pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartRepl
     }
 }
 
-fn group_stats(e: &mut Entropy<'_>) -> GroupStats {
+fn group_stats(e: &mut Entropy<'_>, version: Version) -> GroupStats {
+    let has_durations = version.has_durations();
     GroupStats {
         group_id: GroupId(e.u32()),
         ref_count: e.u32(),
         packet_count: e.u64(),
         byte_count: e.u64(),
-        duration_s: e.u32(),
-        duration_ns: e.u32(),
+        duration_s: if has_durations { e.u32() } else { 0 },
+        duration_ns: if has_durations { e.u32() } else { 0 },
         buckets: e.list(|e| BucketCounter { packet_count: e.u64(), byte_count: e.u64() }),
     }
 }

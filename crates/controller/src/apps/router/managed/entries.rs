@@ -10,8 +10,7 @@ use crate::apps::frame::{entry, to_controller};
 use crate::apps::router::neighbours::AGE_S;
 use crate::switch::delete_all;
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::message::AsyncConfig;
-use openflow::{Action, Cookie, Field, MacAddr, Match, Message, PortNo};
+use openflow::{Action, Cookie, Field, MacAddr, Match, PortNo};
 use packet::header::ethernet;
 
 /// "rt" in the highest bits.
@@ -162,11 +161,6 @@ pub(super) fn ground() -> [FlowMod; 2] {
         entry(STEP * NORMAL_PRIORITY, Match::any(), vec![Action::output(PortNo::NORMAL)]),
     ]
     .map(|entry| FlowMod { cookie: Cookie(MARK), ..entry })
-}
-
-/// Has packets whose TTL is used up come to the controller.
-pub(super) fn with_dead_packets() -> Message {
-    Message::SetAsync(AsyncConfig::new([0b111, 0], [0b111, 0b111], [0b1111, 0]))
 }
 
 /// Deletes one entry, whatever its counters and actions.
