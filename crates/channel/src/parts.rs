@@ -20,6 +20,7 @@ pub(crate) fn entries(body: &MultipartReplyBody) -> usize {
         MultipartReplyBody::PortDesc(list) => list.len(),
         MultipartReplyBody::TableDesc(list) => list.len(),
         MultipartReplyBody::QueueDesc(list) => list.len(),
+        MultipartReplyBody::FlowMonitor(list) => list.len(),
         MultipartReplyBody::Desc(_)
         | MultipartReplyBody::Aggregate(_)
         | MultipartReplyBody::GroupFeatures(_)
@@ -48,7 +49,7 @@ pub(crate) fn append(
         };
     }
     join!(Flow Table PortStats Queue Group GroupDesc Meter MeterConfig TableFeatures PortDesc
-        TableDesc QueueDesc)
+        TableDesc QueueDesc FlowMonitor)
 }
 
 /// Two parts that are not lists of one type.

@@ -1,15 +1,19 @@
 //! The asynchronous messages of a switch as they come: packet-ins, removed flow entries, ports.
 
 use clap::Args;
-use openflow::message::{AsyncConfig, AsyncEvent, PacketInReason, SwitchConfig};
-use openflow::text::{format_packet_in, parse_number};
+use openflow::flow_monitor::FlowMonitorRequest;
+use openflow::message::{
+    AsyncConfig, AsyncEvent, MultipartReply, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody, PacketInReason, SwitchConfig,
+};
+use openflow::text::{PortNames, format_packet_in, parse_number};
 use openflow::{Message, Version, Xid};
 use packet::describe;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::context::{CommandContext, Execute, Out};
 use super::failure::Failure;
-use super::messages::Line;
+use super::messages::{Line, read_one};
 use super::session::{Session, odd, refusal};
 use super::value;
 
@@ -18,6 +22,8 @@ use super::value;
 #[command(after_help = "Words:
   MISS_LEN     sets how many bytes of a buffered packet the switch sends, as set-config does
   invalid_ttl  packets with an invalid TTL too
+  watch:FLOWS  the flow entries that FLOWS covers, as in dump-flows, and each change of them; with
+               !initial, !add, !delete, !modify, !actions, !own without these
 
 The masks of asynchronous messages are those of this connection: other controllers get what they
 got. OpenFlow 1.0 has no masks; there a connection gets everything.
@@ -25,9 +31,10 @@ got. OpenFlow 1.0 has no masks; there a connection gets everything.
 Examples:
   weir ctl monitor
   weir ctl --json monitor --count 10
+  weir ctl monitor watch:table=0,ip 'watch:!initial,out_port=2'
   weir ctl --switch tcp:192.0.2.1:6634 monitor 65535 invalid_ttl")]
 pub(super) struct Monitor {
-    /// MISS_LEN, invalid_ttl, or both
+    /// MISS_LEN, invalid_ttl, watch:FLOWS
     words: Vec<String>,
     /// End after this number of messages
     #[arg(long, value_name = "N")]
@@ -39,6 +46,8 @@ pub(super) struct Monitor {
 struct Wanted {
     miss_send_len: Option<u16>,
     invalid_ttl: bool,
+    /// Texts of flow monitors.
+    watch: Vec<String>,
 }
 
 impl Wanted {
@@ -49,14 +58,11 @@ impl Wanted {
                 wanted.miss_send_len = Some(Line::argument("MISS_LEN", word).read(parse_number)?);
             } else if word == "invalid_ttl" {
                 wanted.invalid_ttl = true;
-            } else if word.starts_with("watch:") {
-                return Err(Failure::refused(
-                    "watch: flow monitors are not supported; an entry with send_flow_rem reports \
-                     that it is removed",
-                ));
+            } else if let Some(flows) = word.strip_prefix("watch:") {
+                wanted.watch.push(flows.to_owned());
             } else {
                 return Err(Failure::NotUnderstood(format!(
-                    "unknown word `{word}`: a number of bytes, or invalid_ttl"
+                    "unknown word `{word}`: a number of bytes, invalid_ttl, or watch:FLOWS"
                 )));
             }
         }
@@ -67,8 +73,16 @@ impl Wanted {
 impl Execute for Monitor {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let wanted = Wanted::read(&self.words)?;
+        let monitors = monitors(context, &wanted.watch).await?;
         let (session, out) = context.connected().await?;
         begin(session, &wanted).await?;
+        if !monitors.is_empty() {
+            let body = MultipartRequestBody::FlowMonitor(monitors);
+            let request = MultipartRequest { more: false, body };
+            let (xid, reply) = session.ask(&Message::MultipartRequest(request)).await?;
+            out.reply(session.version, xid, &reply)?;
+            out.flush()?;
+        }
         let stopped = |kind| signal(kind).map_err(|error| Failure::refused(error.to_string()));
         let (mut ctrl_c, mut ended) =
             (stopped(SignalKind::interrupt())?, stopped(SignalKind::terminate())?);
@@ -86,6 +100,20 @@ impl Execute for Monitor {
         }
         Ok(())
     }
+}
+
+/// The flow monitors of these texts, numbered.
+async fn monitors(
+    context: &mut CommandContext<'_>,
+    texts: &[String],
+) -> Result<Vec<FlowMonitorRequest>, Failure> {
+    let mut monitors = Vec::new();
+    for (id, text) in (0..).zip(texts) {
+        let read =
+            |line: &Line, names: &PortNames| line.read(|text| names.parse_flow_monitor(id, text));
+        monitors.push(read_one(context, Line::argument("watch", text), read).await?);
+    }
+    Ok(monitors)
 }
 
 /// Asks for all asynchronous messages.
@@ -139,6 +167,10 @@ fn print(
             out.record(text, || one(message))?;
         }
         Message::FlowRemoved(_) | Message::PortStatus(_) => out.reply(version, xid, message)?,
+        Message::MultipartReply(MultipartReply {
+            body: MultipartReplyBody::FlowMonitor(_),
+            ..
+        }) => out.reply(version, xid, message)?,
         Message::Error(error) => {
             out.record(refusal(version, error), || one(message))?;
         }
@@ -157,10 +189,11 @@ mod tests {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             Wanted::read(&words)
         };
-        let both = Wanted { miss_send_len: Some(128), invalid_ttl: true };
-        assert_eq!(read(&["invalid_ttl", "128"]).unwrap(), both);
+        let watch = vec!["table=1".to_owned()];
+        let both = Wanted { miss_send_len: Some(128), invalid_ttl: true, watch };
+        assert_eq!(read(&["invalid_ttl", "watch:table=1", "128"]).unwrap(), both);
         assert_eq!(read(&[]).unwrap(), Wanted::default());
-        for (word, why) in [("watch:", "flow monitors"), ("70000", "too large"), ("x", "unknown")] {
+        for (word, why) in [("70000", "too large"), ("x", "unknown")] {
             assert!(read(&[word]).unwrap_err().message().unwrap().contains(why), "{word}");
         }
     }

@@ -1,6 +1,7 @@
 //! Messages as JSON values: flat, with the specification's names; a list is a value for each entry.
 
-use openflow::flow::{FlowRemoved, FlowStats};
+use openflow::flow::{FlowRemoved, FlowRemovedReason, FlowStats};
+use openflow::flow_monitor::FlowUpdate;
 use openflow::group::{BucketCounter, GroupDesc, GroupStats};
 use openflow::message::{AsyncEvent, MultipartReplyBody, PacketIn};
 use openflow::meter::{BandCounter, MeterConfig, MeterStats};
@@ -138,6 +139,7 @@ fn of_body(body: &MultipartReplyBody) -> Vec<Value> {
         MultipartReplyBody::QueueDesc(queues) => {
             each(queues, |queue| queue_config(queue.port, queue))
         }
+        MultipartReplyBody::FlowMonitor(updates) => each(updates, flow_update),
         MultipartReplyBody::Aggregate(sums) => vec![json!({
             "packet_count": count(sums.packet_count),
             "byte_count": count(sums.byte_count),
@@ -198,6 +200,26 @@ fn packet_in(packet: &PacketIn) -> Value {
         "total_len": packet.total_len,
         "buffer_id": packet.buffer_id.map(|buffer| buffer.0),
         "data": hex(&packet.data),
+    })
+}
+
+fn flow_update(update: &FlowUpdate) -> Value {
+    let change = match update {
+        FlowUpdate::Change(change) => change,
+        FlowUpdate::Abbreviated(xid) => return json!({ "event": "ABBREV", "xid": xid.0 }),
+        FlowUpdate::Paused => return json!({ "event": "PAUSED" }),
+        FlowUpdate::Resumed => return json!({ "event": "RESUMED" }),
+    };
+    json!({
+        "event": change.event.text(),
+        "reason": change.reason.map(FlowRemovedReason::text),
+        "table_id": change.table_id.0,
+        "priority": change.priority,
+        "cookie": format!("{:#x}", change.cookie.0),
+        "match": format_match(&change.matching),
+        "actions": format_instructions(&change.instructions),
+        "idle_timeout_s": change.idle_timeout_s,
+        "hard_timeout_s": change.hard_timeout_s,
     })
 }
 

@@ -27,7 +27,7 @@ pub mod testing;
 
 pub use self::control::{
     Changed, CommandCounts, CommandProgress, Control, Dump, RemovalReport, Restored, Saved,
-    SavedCounts, SavedEntry, SavedGroup, SavedInstructions, SavedMeter, Sweep,
+    SavedCounts, SavedEntry, SavedGroup, SavedInstructions, SavedMeter, Sweep, WatchedChange,
 };
 pub use self::forwarder::{
     Applied, Caches, Forwarder, ForwarderFigures, ForwarderStage, KeptCounts, KernelTable,

@@ -195,7 +195,8 @@ pub(crate) fn check_instructions(
     }
     let has_conjunction = instructions.iter().flat_map(Instruction::actions).any(is_conjunction);
     let stands_alone = |it: &Instruction| {
-        it.kind() == InstructionKind::ApplyActions && it.actions().iter().all(is_conjunction)
+        it.kind() == InstructionKind::ApplyActions
+            && it.actions().iter().all(|one| is_conjunction(one) || one.kind() == ActionKind::Note)
     };
     let is_well = !has_conjunction || instructions.iter().all(stands_alone);
     require(is_well, Error::BadConjunction)
@@ -469,6 +470,8 @@ mod tests {
             assert_eq!(entry(0, &[apply(&[part(dimension, n_dimensions)])]), Ok(()));
         }
         assert_eq!(entry(0, &[apply(&[part(0, 2), part(2, 3)])]), Ok(()));
+        let note = Action::Note(vec![1; 6]);
+        assert_eq!(entry(0, &[apply(&[note.clone(), part(0, 2), note])]), Ok(()));
         let bad = Err(Error::BadConjunction);
         for (dimension, n_dimensions) in [(0, 0), (0, 1), (2, 2), (64, 64), (0, 65), (255, 255)] {
             assert_eq!(entry(0, &[apply(&[part(dimension, n_dimensions)])]), bad);

@@ -208,6 +208,7 @@ impl Identity {
                 MultipartReplyBody::TableDesc(vec![TableMod::new(TableId(0), 0)])
             }
             MultipartRequestBody::QueueDesc { .. } => MultipartReplyBody::QueueDesc(Vec::new()),
+            MultipartRequestBody::FlowMonitor(_) => return Err(Error::BadRequestBadMultipart),
             MultipartRequestBody::Experimenter(_) => {
                 return Err(Error::BadRequestBadExperimenter);
             }

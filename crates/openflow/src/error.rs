@@ -338,6 +338,20 @@ errors! {
         "the switch does not send these messages: leave their mask out";
     AsyncConfigEperm "OFPACFC_EPERM" [V1_0: (1, 5), V1_4: (15, 2)]
         "the switch does not allow the change: look at its rights";
+    FlowMonitorUnknown "OFPMOFC_UNKNOWN" [V1_0: (1, 1), V1_4: (16, 0)]
+        "the switch refuses the monitor and gives no reason: end others, or monitor fewer entries";
+    FlowMonitorExists "OFPMOFC_MONITOR_EXISTS" [V1_0: (1, 517), V1_3: (0xffff, 6), V1_4: (16, 1)]
+        "there is a monitor of this number: use another, or end that one";
+    FlowMonitorUnknownMonitor "OFPMOFC_UNKNOWN_MONITOR"
+        [V1_0: (1, 519), V1_3: (0xffff, 8), V1_4: (16, 3)]
+        "there is no monitor of this number: add it first";
+    FlowMonitorBadCommand "OFPMOFC_BAD_COMMAND" [V1_0: (1, 1), V1_4: (16, 4)]
+        "the switch does not know the command: add, modify or delete";
+    FlowMonitorBadFlags "OFPMOFC_BAD_FLAGS" [V1_0: (1, 518), V1_3: (0xffff, 7), V1_4: (16, 5)]
+        "the monitor asks for no change, or has a flag that is none: ask for what is added, \
+         removed or modified";
+    FlowMonitorBadTable "OFPMOFC_BAD_TABLE_ID" [V1_0: (1, 5), V1_3: (1, 9), V1_4: (16, 6)]
+        "there is no such table: name one that `dump-tables` lists";
     BundleUnknown "OFPBFC_UNKNOWN" [V1_0: (1, 1), V1_3: (0xffff, 2300), V1_4: (17, 0)]
         "the switch refuses the bundle and gives no reason: send its messages one by one";
     BundleEperm "OFPBFC_EPERM" [V1_0: (1, 5), V1_3: (0xffff, 2301), V1_4: (17, 1)]
@@ -436,6 +450,7 @@ mod tests {
         // 1.3 has no codes of later versions; in 1.4 properties of tables have those of properties.
         let later = ["OFPBPC_", "OFPACFC_", "_MULTIPART_RE", "_SYNC", "_PRIORITY", "_DUP_INST"];
         let ended = ["OFPTFFC_BAD_TYPE", "OFPTFFC_BAD_LEN", "OFPTFFC_BAD_ARGUMENT"];
+        let of_monitors = ["OFPMOFC_UNKNOWN", "OFPMOFC_BAD_COMMAND", "OFPMOFC_BAD_TABLE_ID"];
         let newest = [
             "OFPBRC_PIPELINE_FIELDS_ONLY",
             "OFPBAC_BAD_SET_MASK",
@@ -450,7 +465,8 @@ mod tests {
         for &error in Error::ALL {
             assert!(names.insert(error.name()), "{error} stands twice");
             assert_eq!(Error::from_name(error.name()), Some(error));
-            let is_later = later.iter().any(|part| error.name().contains(part));
+            let is_later = later.iter().any(|part| error.name().contains(part))
+                || of_monitors.contains(&error.name());
             let (is_newest, has_ended) =
                 (newest.contains(&error.name()), ended.contains(&error.name()));
             for (version, is_borrowed) in [

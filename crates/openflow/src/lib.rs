@@ -33,6 +33,7 @@ pub mod bundle;
 pub mod error;
 pub mod field;
 pub mod flow;
+pub mod flow_monitor;
 pub mod group;
 pub mod id;
 pub mod instruction;

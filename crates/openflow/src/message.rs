@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::flow::{
     AggregateStats, FlowMod, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest,
 };
+use crate::flow_monitor::{FlowMonitorRequest, FlowUpdate};
 use crate::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use crate::id::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
 use crate::matching::Match;
@@ -496,6 +497,8 @@ pub enum MultipartRequestBody {
         /// The queue, or [`QueueId::ALL`].
         queue: QueueId,
     },
+    /// Reports of changes of flow entries from now on (1.4; Nicira's and ONF's before).
+    FlowMonitor(Vec<FlowMonitorRequest>),
     /// Somebody's own.
     Experimenter(Experimenter),
 }
@@ -544,6 +547,8 @@ pub enum MultipartReplyBody {
     TableDesc(Vec<TableMod>),
     /// Queues' descriptions.
     QueueDesc(Vec<PacketQueue>),
+    /// Changes of flow entries: the reply, and by the transaction number zero each later one.
+    FlowMonitor(Vec<FlowUpdate>),
     /// Somebody's own.
     Experimenter(Experimenter),
 }
@@ -569,6 +574,7 @@ impl MultipartReplyBody {
             Self::PortDesc(_) => MultipartType::PortDesc,
             Self::TableDesc(_) => MultipartType::TableDesc,
             Self::QueueDesc(_) => MultipartType::QueueDesc,
+            Self::FlowMonitor(_) => MultipartType::FlowMonitor,
             Self::Experimenter(_) => MultipartType::Experimenter,
         }
     }
@@ -609,6 +615,8 @@ numbered! {
         TableDesc = 14 => "OFPMP_TABLE_DESC" since V1_4,
         /// Queues' descriptions.
         QueueDesc = 15 => "OFPMP_QUEUE_DESC" since V1_4,
+        /// Changes of flow entries. Earlier versions have them by ONF or Nicira.
+        FlowMonitor = 16 => "OFPMP_FLOW_MONITOR" since V1_4,
         /// Somebody's own.
         Experimenter = 0xffff => "OFPMP_EXPERIMENTER",
     }

@@ -7,6 +7,7 @@
 pub(crate) mod action;
 pub(crate) mod controller;
 mod flow;
+mod flow_monitor;
 mod forms;
 mod group;
 pub(crate) mod learn;

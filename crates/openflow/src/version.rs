@@ -177,6 +177,10 @@ capabilities! {
     /// Whether queues are described by a multipart message; they have a message of their own
     /// before.
     has_queue_desc since V1_4;
+    /// Whether flow monitors are ONF's, or the version's own; they are Nicira's before.
+    has_onf_flow_monitor since V1_3;
+    /// Whether flow monitors are the version's own.
+    has_flow_monitor since V1_4;
     /// Whether entries have an importance.
     has_importance since V1_4;
     /// Whether a table may copy another's entries.

@@ -377,6 +377,7 @@ fn multipart(
         body @ (MultipartReplyBody::TableFeatures(_)
         | MultipartReplyBody::TableDesc(_)
         | MultipartReplyBody::QueueDesc(_)
+        | MultipartReplyBody::FlowMonitor(_)
         | MultipartReplyBody::Experimenter(_)) => {
             let inner = openflow::Message::MultipartReply(MultipartReply { more: false, body });
             one(py, Message { version, xid: None, inner })

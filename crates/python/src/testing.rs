@@ -174,6 +174,7 @@ fn reply(to: &Connection, body: &MultipartRequestBody) -> MultipartReplyBody {
         }
         MultipartRequestBody::TableDesc => MultipartReplyBody::TableDesc(Vec::new()),
         MultipartRequestBody::QueueDesc { .. } => MultipartReplyBody::QueueDesc(Vec::new()),
+        MultipartRequestBody::FlowMonitor(_) => MultipartReplyBody::FlowMonitor(Vec::new()),
         MultipartRequestBody::Experimenter(own) => MultipartReplyBody::Experimenter(own.clone()),
     }
 }

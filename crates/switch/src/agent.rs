@@ -16,6 +16,7 @@ mod delivery;
 mod ending;
 mod expiry;
 mod fail_standalone;
+mod monitors;
 mod nicira;
 mod peer;
 mod reassembly;

@@ -410,7 +410,7 @@ impl Bridge {
     }
 
     /// The error for what needs tables, on a wire.
-    fn no_tables() -> Error {
+    pub(crate) fn no_tables() -> Error {
         Error::BadRequestBadType
     }
 }

@@ -6,6 +6,7 @@
 //! of a port number) they ask for it by its name, as [`Version::has_wide_ports`].
 
 use openflow::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
+use openflow::flow_monitor::{FlowMonitorRequest, FlowUpdate};
 use openflow::group::{GroupDesc, GroupMod};
 use openflow::message::{AsyncConfig, Features, PacketIn, PacketOut};
 use openflow::meter::MeterFeatures;
@@ -18,7 +19,8 @@ use crate::matching::Purpose;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 use crate::{
-    compat, flow, group, instruction, matching, meter, packet, port, queue, role, switch, table,
+    compat, flow, flow_monitor, group, instruction, matching, meter, packet, port, queue, role,
+    switch, table,
 };
 
 /// One value for each span of versions: the value of a row holds from its version to the next row.
@@ -99,6 +101,16 @@ layouts! {
     /// `ofp_aggregate_stats_reply`.
     AGGREGATE: AggregateStats = V1_0 (flow::read_aggregate_v1_0, flow::write_aggregate_v1_0),
         V1_5 (flow::read_aggregate_v1_5, flow::write_aggregate_v1_5);
+    /// `ofp_flow_monitor_request`; Nicira's and ONF's before 1.4.
+    FLOW_MONITOR_REQUEST: FlowMonitorRequest =
+        V1_0 (flow_monitor::read_request_nicira, flow_monitor::write_request_nicira),
+        V1_3 (flow_monitor::read_request_onf, flow_monitor::write_request_onf),
+        V1_4 (flow_monitor::read_request_v1_4, flow_monitor::write_request_v1_4);
+    /// `ofp_flow_update_full` and its relatives; Nicira's and ONF's before 1.4.
+    FLOW_UPDATE: FlowUpdate =
+        V1_0 (flow_monitor::read_update_nicira, flow_monitor::write_update_nicira),
+        V1_3 (flow_monitor::read_update_onf, flow_monitor::write_update_onf),
+        V1_4 (flow_monitor::read_update_v1_4, flow_monitor::write_update_v1_4);
     /// `ofp_packet_in`.
     PACKET_IN: PacketIn = V1_0 (packet::read_in_v1_0, packet::write_in_v1_0),
         V1_2 (packet::read_in_v1_2, packet::write_in_v1_2),

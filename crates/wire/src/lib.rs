@@ -34,6 +34,7 @@ mod error;
 mod error_message;
 mod experimenter;
 mod flow;
+mod flow_monitor;
 mod forms;
 mod group;
 mod header;

@@ -4,6 +4,7 @@
 //! as they need.
 
 use openflow::flow::{AggregateStats, FlowForm, FlowStats};
+use openflow::flow_monitor::FlowUpdate;
 use openflow::group::{GroupDesc, GroupFeatures, GroupStats};
 use openflow::message::{
     Experimenter, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
@@ -16,7 +17,9 @@ use openflow::{Error, GroupId, PortNo};
 
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{experimenter, group, layout, meter, nicira, port, queue, table, table_features};
+use crate::{
+    experimenter, flow_monitor, group, layout, meter, nicira, port, queue, table, table_features,
+};
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 pub(crate) const MORE: u16 = 1;
@@ -54,12 +57,22 @@ pub(crate) fn write_header(
     Ok(())
 }
 
+/// Writes the head of a message about flow monitors, which are an experimenter's before 1.4.
+fn write_monitor_header(w: &mut Writer<'_>, more: bool) -> writer::WriteResult<()> {
+    if w.version.has_flow_monitor() {
+        return write_header(w, MultipartType::FlowMonitor, more);
+    }
+    write_header(w, MultipartType::Experimenter, more)?;
+    flow_monitor::write_head(w);
+    Ok(())
+}
+
 /// Reads a request. 1.0 and 1.2 have no flags for requests, so there `more` is never set.
 pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRequest> {
     use MultipartRequestBody as Body;
     let start = r.clone();
     let (number, more) = read_header(r)?;
-    let of_nicira = of_nicira(r, number);
+    let of_nicira = of_nicira(r, number, true);
     let body = match of_nicira.unwrap_or(number) {
         MultipartType::Flow if of_nicira.is_some() => Body::Flow(nicira::read_stats_request(r)?),
         MultipartType::Aggregate if of_nicira.is_some() => {
@@ -95,15 +108,21 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
             let (port, queue) = queue::read_stats_request(r)?;
             Body::QueueDesc { port, queue }
         }
+        MultipartType::FlowMonitor => {
+            Body::FlowMonitor(read_all(r, |r| layout::FLOW_MONITOR_REQUEST.read(r))?)
+        }
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
     Ok(MultipartRequest { more: more && r.version.has_requests_of_parts(), body })
 }
 
-/// The statistics that are in Nicira's form, as an experimenter's.
-fn of_nicira(r: &mut Reader<'_>, number: MultipartType) -> Option<MultipartType> {
-    (number == MultipartType::Experimenter).then(|| nicira::read_stats_type(r)).flatten()
+/// The statistics that are in Nicira's form or ONF's, as an experimenter's.
+fn of_nicira(r: &mut Reader<'_>, number: MultipartType, is_request: bool) -> Option<MultipartType> {
+    if number != MultipartType::Experimenter {
+        return None;
+    }
+    nicira::read_stats_type(r).or_else(|| flow_monitor::read_head(r, is_request))
 }
 
 /// The one that a request for descriptions names, in versions where it may.
@@ -133,6 +152,7 @@ pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
         Body::PortDesc | Body::OnePortDesc(_) => MultipartType::PortDesc,
         Body::TableDesc => MultipartType::TableDesc,
         Body::QueueDesc { .. } => MultipartType::QueueDesc,
+        Body::FlowMonitor(_) => MultipartType::FlowMonitor,
         Body::Experimenter(_) => MultipartType::Experimenter,
     }
 }
@@ -152,9 +172,18 @@ pub(crate) fn write_request(
         nicira::write_stats_head(w, number);
         return nicira::write_stats_request(w, body);
     }
+    if let Body::FlowMonitor(asked) = &request.body {
+        write_monitor_header(w, request.more)?;
+        return asked.iter().try_for_each(|one| layout::FLOW_MONITOR_REQUEST.write(w, one));
+    }
     write_header(w, number, request.more)?;
     match &request.body {
-        Body::Desc | Body::Table | Body::GroupFeatures | Body::MeterFeatures | Body::TableDesc => {}
+        Body::Desc
+        | Body::Table
+        | Body::GroupFeatures
+        | Body::MeterFeatures
+        | Body::TableDesc
+        | Body::FlowMonitor(_) => {}
         Body::GroupDesc if w.version.has_desc_of_one() => {
             group::write_id_request(w, GroupId::ALL);
         }
@@ -201,7 +230,7 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRepl
     use MultipartReplyBody as Body;
     let start = r.clone();
     let (number, more) = read_header(r)?;
-    let of_nicira = of_nicira(r, number);
+    let of_nicira = of_nicira(r, number, false);
     let body = match of_nicira.unwrap_or(number) {
         MultipartType::Desc => Body::Desc(read_desc(r)?),
         MultipartType::Flow if of_nicira.is_some() => Body::Flow(read_all(r, nicira::read_stats)?),
@@ -220,6 +249,9 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRepl
         MultipartType::PortDesc => Body::PortDesc(read_all(r, |r| layout::PORT_DESC.read(r))?),
         MultipartType::TableDesc => Body::TableDesc(read_all(r, table::read_desc)?),
         MultipartType::QueueDesc => Body::QueueDesc(read_all(r, queue::read_desc)?),
+        MultipartType::FlowMonitor => {
+            Body::FlowMonitor(read_all(r, |r| layout::FLOW_UPDATE.read(r))?)
+        }
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
@@ -237,6 +269,9 @@ pub(crate) fn write_reply_header(
     body: &MultipartReplyBody,
     more: bool,
 ) -> writer::WriteResult<()> {
+    if body.kind() == MultipartType::FlowMonitor {
+        return write_monitor_header(w, more);
+    }
     if !nicira::has_reply(w, body) {
         return write_header(w, body.kind(), more);
     }
@@ -264,6 +299,7 @@ pub(crate) enum Element<'a> {
     PortDesc(&'a PortDesc),
     TableDesc(&'a TableMod),
     QueueDesc(&'a PacketQueue),
+    FlowMonitor(&'a FlowUpdate),
     Experimenter(&'a Experimenter),
 }
 
@@ -286,7 +322,8 @@ pub(crate) fn is_list(body: &MultipartReplyBody) -> bool {
         | Body::TableFeatures(_)
         | Body::PortDesc(_)
         | Body::TableDesc(_)
-        | Body::QueueDesc(_) => true,
+        | Body::QueueDesc(_)
+        | Body::FlowMonitor(_) => true,
         Body::Desc(_)
         | Body::Aggregate(_)
         | Body::GroupFeatures(_)
@@ -319,6 +356,7 @@ pub(crate) fn elements<'a>(
         Body::PortDesc(list) => Box::new(rest(list, from).map(Element::PortDesc)),
         Body::TableDesc(list) => Box::new(rest(list, from).map(Element::TableDesc)),
         Body::QueueDesc(list) => Box::new(rest(list, from).map(Element::QueueDesc)),
+        Body::FlowMonitor(list) => Box::new(rest(list, from).map(Element::FlowMonitor)),
         Body::Experimenter(one) => Box::new(once(Element::Experimenter(one))),
     }
 }
@@ -342,6 +380,7 @@ pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer
         Element::PortDesc(desc) => layout::PORT_DESC.write(w, desc)?,
         Element::TableDesc(table) => table::write_desc(w, table)?,
         Element::QueueDesc(queue) => queue::write_desc(w, queue)?,
+        Element::FlowMonitor(update) => layout::FLOW_UPDATE.write(w, update)?,
         Element::Experimenter(body) => experimenter::write(w, body)?,
     }
     Ok(())

@@ -164,6 +164,12 @@ impl<'a> Writer<'a> {
         place.copy_from_slice(bytes);
     }
 
+    /// Two bytes that are written already.
+    pub(crate) fn bytes_at(&self, at: usize) -> [u8; 2] {
+        let written = self.out.get(at..).and_then(|written| written.first_chunk());
+        written.copied().unwrap_or_default()
+    }
+
     /// Takes back what was written from the place `at` on.
     pub(crate) fn take_back(&mut self, at: usize) {
         self.out.truncate(at);

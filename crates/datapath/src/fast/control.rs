@@ -26,6 +26,7 @@ mod sweep;
 mod timers;
 mod trace;
 mod tuples;
+mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use self::saved::{
 use self::store::Store;
 use self::sweep::Sweeps;
 pub use self::sweep::{CommandProgress, Sweep};
+pub use self::watch::WatchedChange;
 use super::compiled_match::Masks;
 use super::forwarder::{Forwarder, KernelTable};
 use super::ids::{EntryId, Ticket};
@@ -99,6 +101,8 @@ pub struct Control {
     /// The bundle under way.
     savepoint: Option<Box<Savepoint>>,
     sweeps: Sweeps,
+    /// The changes of entries since they were last asked for, while somebody watches.
+    watched: Option<Vec<WatchedChange>>,
     removal_report: RemovalReport,
     /// Whether there is memory for more; none where that is no matter.
     memory: Option<Arc<dyn MemoryBudget>>,
@@ -136,6 +140,7 @@ impl Control {
             unlearned_at: 0,
             savepoint: None,
             sweeps: Sweeps::default(),
+            watched: None,
             removal_report,
             memory: None,
             entries_peak: Peak::default(),

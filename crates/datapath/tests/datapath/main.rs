@@ -25,3 +25,4 @@ mod select_groups;
 mod shared_programs;
 mod support;
 mod v1_0;
+mod watched;

@@ -9,6 +9,7 @@ use super::{PortNames, TextError};
 use crate::flow::{
     FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
 };
+use crate::flow_monitor::FlowUpdate;
 use crate::id::{Cookie, GroupId, PortNo, TableId};
 use crate::matching::Match;
 use crate::version::Version;
@@ -284,6 +285,36 @@ pub(super) fn flow_stats_text(
         out.push(' ');
     }
     out + "actions=" + &instructions_text(&flow.instructions, names)
+}
+
+/// A change of a flow entry as `ovs-ofctl monitor watch:` prints it, without the leading blank.
+pub(super) fn format_flow_update(version: Version, update: &FlowUpdate) -> String {
+    let change = match update {
+        FlowUpdate::Change(change) => change,
+        FlowUpdate::Abbreviated(xid) => return format!("event=ABBREV xid={:#x}", xid.0),
+        FlowUpdate::Paused => return "event=PAUSED".to_owned(),
+        FlowUpdate::Resumed => return "event=RESUMED".to_owned(),
+    };
+    let mut out = format!("event={}", change.event.text());
+    if let Some(reason) = change.reason {
+        out += &format!(" reason={}", reason.text());
+    }
+    out += &format!(" table={}", change.table_id.0);
+    let timeouts =
+        [("idle_timeout", change.idle_timeout_s), ("hard_timeout", change.hard_timeout_s)];
+    for (word, seconds) in timeouts.into_iter().filter(|(_, seconds)| *seconds != 0) {
+        out += &format!(" {word}={seconds}");
+    }
+    out += &format!(" cookie={:#x}", change.cookie.0);
+    let names = PortNames::default();
+    let rule = in_words_of(version, format_rule(change.priority, &change.matching, &names));
+    if !rule.is_empty() {
+        out += &format!(" {rule}");
+    }
+    if !change.instructions.is_empty() {
+        out += &format!(" actions={}", instructions_text(&change.instructions, &names));
+    }
+    out
 }
 
 fn format_timeouts(out: &mut String, idle_s: u16, hard_s: u16) {

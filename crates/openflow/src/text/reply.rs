@@ -1,6 +1,8 @@
 //! Replies in text, as `ovs-ofctl` prints them: what `weir ctl` shows.
 
-use super::flow::{format_count, format_duration, format_flow_removed, format_flow_stats};
+use super::flow::{
+    format_count, format_duration, format_flow_removed, format_flow_stats, format_flow_update,
+};
 use super::group::format_group;
 use super::meter::format_meter;
 use super::notice::{format_async, format_port_status, format_queues, format_role_status};
@@ -8,7 +10,9 @@ use super::table::{format_table_desc, format_tables};
 use crate::action::{ActionKind, METER};
 use crate::group::{GroupFeatures, GroupStats};
 use crate::id::{PortNo, TableId, Xid};
-use crate::message::{Features, Message, MessageKind, MultipartReplyBody, SwitchConfig};
+use crate::message::{
+    Features, Message, MessageKind, MultipartReplyBody, MultipartType, SwitchConfig,
+};
 use crate::meter::{MeterFeatures, MeterFlags, MeterStats};
 use crate::port::{PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueStats};
 use crate::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
@@ -45,7 +49,13 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
         }
         Message::MultipartReply(reply) => {
             let name = reply.body.kind().text().replace("OFPMP_", "OFPST_");
-            let name = if name == "OFPST_PORT_STATS" { "OFPST_PORT" } else { &name };
+            let is_monitor = reply.body.kind() == MultipartType::FlowMonitor;
+            let name = match name.as_str() {
+                "OFPST_PORT_STATS" => "OFPST_PORT",
+                _ if is_monitor && !version.has_onf_flow_monitor() => "NXST_FLOW_MONITOR",
+                _ if is_monitor && !version.has_flow_monitor() => "ONFST_FLOW_MONITOR",
+                name => name,
+            };
             title(&format!("{name} reply")) + &format_multipart(version, &reply.body)
         }
         _ => return None,
@@ -103,6 +113,9 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
         MultipartReplyBody::PortDesc(ports) => format_port_descs(version, ports),
         MultipartReplyBody::TableDesc(tables) => lines(tables, format_table_desc),
         MultipartReplyBody::QueueDesc(queues) => format_queues(PortNo::ANY, queues),
+        MultipartReplyBody::FlowMonitor(updates) => {
+            lines(updates, |update| format!(" {}", format_flow_update(version, update)))
+        }
         MultipartReplyBody::Experimenter(own) => {
             format!(" experimenter={:#x} type={:#x}", own.experimenter, own.exp_type)
         }

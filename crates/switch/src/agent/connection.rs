@@ -22,7 +22,8 @@ use channel::{
 };
 use datapath::fast::Sweep;
 use openflow::flow::FlowForm;
-use openflow::message::{MultipartReply, Sender};
+use openflow::flow_monitor::FlowMonitorRequest;
+use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 use wire::Forms;
@@ -37,7 +38,7 @@ use super::request::{Handling, dispatch};
 use super::{Agent, Peer};
 use crate::bridge::{Applied, BridgeCommand, StatisticsReply, Task};
 use crate::counters::Counter;
-use crate::request::{ErrorData, ReplyPosition, RequestContext};
+use crate::request::{ConnectionId, ErrorData, ReplyPosition, RequestContext};
 
 /// With more commands pending at a worker, nothing more is read from controllers.
 const PENDING_MAX: usize = 8_192;
@@ -46,7 +47,7 @@ const PENDING_MAX: usize = 8_192;
 /// with it.
 const WAITING_MAX: usize = 16;
 
-/// The interval of checks whether the workers have caught up.
+/// The interval of checks whether the workers have caught up, or a controller that was paused.
 const PENDING_LOOK: Duration = Duration::from_millis(1);
 
 /// Messages of one read, and frames of a long reply, after which other tasks run.
@@ -91,6 +92,8 @@ struct ConnectionTask {
     bundles: Bundles,
     replies: Replies,
     reply_stream: Option<ReplyStream>,
+    /// The entries that new flow monitors find are being sent; reports of changes wait.
+    is_listing: bool,
 }
 
 /// The course of a connection that is over.
@@ -145,6 +148,7 @@ pub(super) async fn serve(
         bundles: Bundles::default(),
         replies: Replies::default(),
         reply_stream: None,
+        is_listing: false,
     };
     let reason = task.run().await;
     task.copy_to_snoopers();
@@ -192,13 +196,17 @@ impl ConnectionTask {
         let mut is_going = false;
         loop {
             self.copy_to_snoopers();
+            // Nobody notifies of an output that is empty.
+            let is_paused =
+                self.peer.as_ref().is_some_and(|it| it.peer.monitors.borrow().is_paused());
+            let looks = self.is_congested || is_paused;
             let (has_bundles, expire_in) =
                 (!self.bundles.is_empty(), self.bundles.expire_in(now()));
             match &self.peer {
                 Some(Registration { peer, .. }) => tokio::select! {
                     () = self.link.turn() => {}
                     () = peer.queued() => {}
-                    () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
+                    () = tokio::time::sleep(PENDING_LOOK), if looks => {}
                     () = tokio::time::sleep(expire_in), if has_bundles => {}
                     () = tokio::task::yield_now(), if self.is_unfinished => {}
                     () = &mut going, if !is_going => is_going = true,
@@ -365,7 +373,14 @@ impl ConnectionTask {
 
     /// Carries out a command. `held` is its context when it has waited, so that it is not the
     /// message that was received last.
-    fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, command: BridgeCommand) {
+    fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, mut command: BridgeCommand) {
+        if let BridgeCommand::Multipart(request) = &mut command
+            && let MultipartRequestBody::FlowMonitor(asked) = &mut request.body
+            && !request.more
+        {
+            let asked = std::mem::take(asked);
+            return self.monitor(xid, held.as_ref(), asked);
+        }
         let Some(Registration { peer, .. }) = &self.peer else { return };
         let is_at_barrier = matches!(command, BridgeCommand::Barrier | BridgeCommand::Bundle(_));
         let position = if is_at_barrier { self.replies.reserve() } else { self.replies.next() };
@@ -375,7 +390,9 @@ impl ConnectionTask {
             let context = context(connection, peer, xid, position, held.as_ref());
             RequestContext { form, ..context }
         };
-        match self.agent.bridge.apply(peer.version, command, || context(position)) {
+        let applied = self.agent.bridge.apply(peer.version, command, || context(position));
+        self.agent.report_changes(Some((peer.id, xid)));
+        match applied {
             Ok(Applied::Reply(message)) => self.reply(xid, held, Ok(message)),
             Ok(Applied::PortStatus(status)) => self.agent.send_port_status(status),
             Ok(Applied::Nothing | Applied::AtBarrier) => {}
@@ -398,6 +415,28 @@ impl ConnectionTask {
             }
             Err(error) => self.reply(xid, held, Err(error)),
         }
+    }
+
+    /// Carries out requests about flow monitors, and replies with the entries to begin with.
+    fn monitor(&mut self, xid: Xid, held: Option<&RequestContext>, asked: Vec<FlowMonitorRequest>) {
+        let Some(Registration { peer, .. }) = &self.peer else { return };
+        let position = self.replies.reserve();
+        self.long_request = Some(position);
+        let context = context(self.link.connection(), peer, xid, position, held);
+        let request = RequestContext { form: FlowForm::Nicira, ..context };
+        let reply = match self.agent.monitor(peer, asked) {
+            Ok(Some(entries)) => {
+                self.is_listing = true;
+                Reply::Monitored(request, entries)
+            }
+            Ok(None) => {
+                let body = MultipartReplyBody::FlowMonitor(Vec::new());
+                let reply = MultipartReply { more: false, body };
+                Reply::Message(request, Message::MultipartReply(reply))
+            }
+            Err(error) => Reply::Refused(request, error),
+        };
+        self.replies.fill(reply);
     }
 
     /// Forgets the bundles for which nothing has come for too long.
@@ -451,6 +490,8 @@ impl ConnectionTask {
     /// the output at once, which the connection bounds. Whether there is more to send at once.
     fn send_queued(&mut self) -> bool {
         let Some(Registration { peer, .. }) = &self.peer else { return false };
+        let peer = Rc::clone(peer);
+        self.send_reports(&peer);
         let queue = peer.take_queue();
         for reply in queue.replies {
             self.replies.fill(reply);
@@ -468,6 +509,36 @@ impl ConnectionTask {
             }
         }
         self.send_replies()
+    }
+
+    /// New flow monitors have what they begin with: the reports that have waited go on.
+    fn end_listing(&mut self) {
+        if std::mem::take(&mut self.is_listing)
+            && let Some(Registration { peer, .. }) = &self.peer
+        {
+            peer.refresh();
+        }
+    }
+
+    /// Sends the reports of flow monitors, and goes on after a pause when all is sent.
+    fn send_reports(&mut self, peer: &Peer) {
+        let mut monitors = peer.monitors.borrow_mut();
+        if self.is_listing || monitors.is_idle() {
+            return;
+        }
+        let connection = self.link.connection();
+        let mut unsayable = 0;
+        for resumes in [false, true] {
+            if resumes && connection.transmit().is_empty() {
+                monitors.resume(peer.version, &self.agent.bridge);
+            }
+            let (frames, count) = monitors.take();
+            unsayable += count;
+            // Nothing is lost where the connection has ended.
+            frames.iter().for_each(|frame| drop(connection.send_frame(frame)));
+        }
+        monitors.set_unsent(connection.transmit().len());
+        self.agent.counters.add(Counter::Unsayable, unsayable);
     }
 
     /// Sends the replies that are ready; whether there is more to send at once.
@@ -490,6 +561,7 @@ impl ConnectionTask {
                     continue;
                 }
                 self.reply_stream = None;
+                self.end_listing();
                 self.count_unsent(sent.map(|_| ()));
                 self.go_on();
                 continue;
@@ -525,6 +597,17 @@ impl ConnectionTask {
                     request.form,
                     request.xid,
                     list,
+                    bridge,
+                ));
+                Ok(())
+            }
+            Reply::Monitored(request, entries) => {
+                let bridge = &self.agent.bridge;
+                self.reply_stream = Some(ReplyStream::of_monitors(
+                    request.version,
+                    request.form,
+                    request.xid,
+                    entries,
                     bridge,
                 ));
                 Ok(())
@@ -585,10 +668,16 @@ fn context(
 }
 
 /// Carries out a command of many entries in pieces, between which other tasks run. When it is
-/// dropped, the remaining entries stay.
-pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<(), Error> {
+/// dropped, the remaining entries stay. `own` is the request for it, if it is a controller's.
+pub(super) async fn sweep_all(
+    agent: &Agent,
+    mut sweep: Box<Sweep>,
+    own: Option<(ConnectionId, Xid)>,
+) -> Result<(), Error> {
     let done = loop {
-        if let Some(done) = agent.bridge.sweep(&mut sweep) {
+        let done = agent.bridge.sweep(&mut sweep);
+        agent.report_changes(own);
+        if let Some(done) = done {
             break done;
         }
         agent.send_ops();
@@ -604,7 +693,10 @@ pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<()
 /// Carries out the rest of a long command, and replies when it is done.
 async fn finish_task(agent: Rc<Agent>, request: RequestContext, task: Task) {
     let done = match task {
-        Task::Sweep(sweep) => sweep_all(&agent, sweep).await.map(|()| None),
+        Task::Sweep(sweep) => {
+            let own = Some((request.from, request.xid));
+            sweep_all(&agent, sweep, own).await.map(|()| None)
+        }
         Task::Statistics(asked) => agent.bridge.statistics(request.version, asked).await.map(Some),
     };
     let Some(peer) = agent.peer(request.from) else { return };

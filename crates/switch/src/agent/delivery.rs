@@ -104,7 +104,11 @@ impl Agent {
                     peer.send_reply(Reply::Message(request, Message::BundleControl(reply)));
                 }
             }
-            Some(BarrierWaiter::Reap) => self.send_flow_removed(self.bridge.reaped()),
+            Some(BarrierWaiter::Reap) => {
+                let removed = self.bridge.reaped();
+                self.report_changes(None);
+                self.send_flow_removed(removed);
+            }
             // Nobody waits any more where sending fails, and then nothing is lost.
             Some(BarrierWaiter::Task(task)) => drop(task.send(())),
             None => {}

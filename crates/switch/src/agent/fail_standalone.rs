@@ -124,7 +124,7 @@ async fn send(agent: &Agent, command: BridgeCommand) {
         error_data: ErrorData::new(&[]),
     };
     let done = match agent.bridge.apply(OWN_VERSION, command, request) {
-        Ok(Applied::Later(Task::Sweep(sweep))) => sweep_all(agent, sweep).await,
+        Ok(Applied::Later(Task::Sweep(sweep))) => sweep_all(agent, sweep, None).await,
         Ok(
             Applied::Reply(_)
             | Applied::Nothing

@@ -3,8 +3,9 @@
 //!
 //! A form that is not spoken is refused: the tools then try another one.
 
-use openflow::error::NICIRA;
+use openflow::error::{NICIRA, ONF};
 use openflow::flow::FlowForm;
+use openflow::flow_monitor::FlowMonitorRequest;
 use openflow::message::{ControllerRole, Experimenter, PacketIn, PacketInForm};
 use openflow::{Error, Message, Version};
 
@@ -22,6 +23,10 @@ const SET_PACKET_IN_FORMAT: u32 = 16;
 const SET_CONTROLLER_ID: u32 = 20;
 const RESUME: u32 = 28;
 
+/// The end of a flow monitor by Nicira's and by ONF's message.
+const CANCEL_MONITOR: u32 = 21;
+const CANCEL_MONITOR_ONF: u32 = 1870;
+
 /// A request, by what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
@@ -31,6 +36,7 @@ enum Asked {
     Role(ControllerRole),
     ControllerId(u16),
     Resume(PacketIn),
+    CancelMonitor(u32),
 }
 
 /// Carries a request out.
@@ -45,13 +51,20 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: &Experimenter) -> Hand
             let change = if is_master { RoleChange::Master } else { RoleChange::To(role) };
             agent.change_role(peer, change);
             let number = role_number(role).unwrap_or_default().to_be_bytes();
-            Handling::Reply(Message::Experimenter(message_of(peer.version, ROLE_REPLY, &number)))
+            let reply = message_of(peer.version, NICIRA, ROLE_REPLY, &number);
+            Handling::Reply(Message::Experimenter(reply))
         }
         Ok(Asked::ControllerId(number)) => {
             peer.controller.number.set(number);
             Handling::Nothing
         }
         Ok(Asked::Resume(paused)) => resume(agent, peer, paused),
+        Ok(Asked::CancelMonitor(id)) => {
+            match agent.monitor(peer, vec![FlowMonitorRequest::delete(id)]) {
+                Ok(_) => Handling::Nothing,
+                Err(error) => Handling::Refused(error),
+            }
+        }
         Err(error) => Handling::Refused(error),
     }
 }
@@ -80,12 +93,19 @@ fn role_number(role: ControllerRole) -> Option<u32> {
 }
 
 fn asked(version: Version, message: &Experimenter) -> Result<Asked, Error> {
-    let (exp_type, body) =
-        type_and_body(version, message).ok_or(Error::BadRequestBadExperimenter)?;
+    let known = type_and_body(version, message);
+    let (owner, exp_type, body) = known.ok_or(Error::BadRequestBadExperimenter)?;
     let number = |body: &[u8]| match body.try_into() {
         Ok(bytes) => Ok(u32::from_be_bytes(bytes)),
         Err(_) => Err(Error::BadRequestBadLen),
     };
+    if owner == ONF {
+        let is_it = exp_type == CANCEL_MONITOR_ONF && !version.has_flow_monitor();
+        return match is_it {
+            true => number(body).map(Asked::CancelMonitor),
+            false => Err(Error::BadRequestBadExpType),
+        };
+    }
     match exp_type {
         FLOW_MOD_TABLE_ID => match body {
             &[is_set, _, _, _, _, _, _, _] => Ok(Asked::TableIds(is_set != 0)),
@@ -114,13 +134,18 @@ fn asked(version: Version, message: &Experimenter) -> Result<Asked, Error> {
             _ => Err(Error::BadRequestBadLen),
         },
         RESUME => wire::read_resume(version, body).map(Asked::Resume),
+        CANCEL_MONITOR if !version.has_onf_flow_monitor() => number(body).map(Asked::CancelMonitor),
         _ => Err(Error::BadRequestBadExpType),
     }
 }
 
-/// A message of Nicira's; 1.0 has the type at the body's begin.
-fn message_of(version: Version, exp_type: u32, body: &[u8]) -> Experimenter {
-    let experimenter = NICIRA;
+/// A message of an experimenter's; 1.0 has the type at the body's begin.
+pub(super) fn message_of(
+    version: Version,
+    experimenter: u32,
+    exp_type: u32,
+    body: &[u8],
+) -> Experimenter {
     if version.has_experimenter_types() {
         return Experimenter { experimenter, exp_type, data: body.to_vec() };
     }
@@ -128,17 +153,18 @@ fn message_of(version: Version, exp_type: u32, body: &[u8]) -> Experimenter {
     Experimenter { experimenter, exp_type: 0, data }
 }
 
-/// The type of a request of Nicira's, and its body.
-fn type_and_body(version: Version, message: &Experimenter) -> Option<(u32, &[u8])> {
+/// The owner of a request of Nicira's or, where that has some, of ONF's, its type and its body.
+fn type_and_body(version: Version, message: &Experimenter) -> Option<(u32, u32, &[u8])> {
     let Experimenter { experimenter, exp_type, data } = message;
-    if *experimenter != NICIRA {
+    let owner = *experimenter;
+    if owner != NICIRA && !(owner == ONF && version.has_onf_flow_monitor()) {
         return None;
     }
     if version.has_experimenter_types() {
-        return Some((*exp_type, data));
+        return Some((owner, *exp_type, data));
     }
     let (exp_type, body) = data.split_first_chunk()?;
-    Some((u32::from_be_bytes(*exp_type), body))
+    Some((owner, u32::from_be_bytes(*exp_type), body))
 }
 
 #[cfg(test)]
@@ -149,8 +175,9 @@ mod tests {
     fn forms_are_taken_and_others_refused() {
         let on = [1, 0, 0, 0, 0, 0, 0, 0];
         for version in Version::ALL {
-            let asked =
-                |exp_type, body: &[u8]| asked(*version, &message_of(*version, exp_type, body));
+            let asked = |exp_type, body: &[u8]| {
+                asked(*version, &message_of(*version, NICIRA, exp_type, body))
+            };
             assert_eq!(asked(FLOW_MOD_TABLE_ID, &on), Ok(Asked::TableIds(true)));
             assert_eq!(asked(FLOW_MOD_TABLE_ID, &[0; 8]), Ok(Asked::TableIds(false)));
             assert_eq!(asked(FLOW_MOD_TABLE_ID, &[0; 7]), Err(Error::BadRequestBadLen));

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::asynchronous;
 use super::ending::Ending;
+use super::monitors::{InitialEntries, Monitors};
 use crate::bridge::FlowDump;
 use crate::request::{ConnectionId, RequestContext};
 
@@ -38,6 +39,8 @@ pub(crate) struct Peer {
     pub(crate) is_tool: bool,
     /// The state shared by the connections of its controller.
     pub(crate) controller: Rc<ControllerState>,
+    /// Its flow monitors, and their reports.
+    pub(super) monitors: RefCell<Monitors>,
     queue: RefCell<SendQueue>,
     notify: Notify,
     over: Ending,
@@ -88,6 +91,8 @@ pub(crate) enum Reply {
     Refused(RequestContext, Error),
     /// A multipart reply with a dump of flow entries.
     Flows(RequestContext, FlowDump),
+    /// A multipart reply with the entries that flow monitors find.
+    Monitored(RequestContext, InitialEntries),
     /// No message: a long command is done, and later requests may go on.
     Done(RequestContext),
 }
@@ -99,6 +104,7 @@ impl Reply {
             Self::Message(request, _)
             | Self::Refused(request, _)
             | Self::Flows(request, _)
+            | Self::Monitored(request, _)
             | Self::Done(request) => request,
         }
     }
@@ -131,6 +137,7 @@ impl Peer {
             is_configured,
             is_tool: false,
             controller: Rc::new(ControllerState::new(version)),
+            monitors: RefCell::default(),
             queue: RefCell::default(),
             notify: Notify::new(),
             over: Ending::default(),

@@ -7,10 +7,12 @@
 
 use channel::{Connection, SendError};
 use openflow::flow::FlowForm;
+use openflow::flow_monitor::FlowMonitorRequest;
 use openflow::message::MultipartReplyBody;
 use openflow::{Version, Xid};
 use wire::ReplyFrames;
 
+use super::monitors::{self, InitialEntries};
 use crate::bridge::{Bridge, FlowDump};
 
 /// A multipart reply under way.
@@ -22,6 +24,8 @@ pub(super) struct ReplyStream {
     frames: ReplyFrames,
     /// The source of further entries.
     dump: Option<FlowDump>,
+    /// Flow monitors for which the entries are, if it is no reply with statistics.
+    monitors: Option<Vec<FlowMonitorRequest>>,
 }
 
 /// Whether the frame sent was the last.
@@ -42,7 +46,7 @@ impl ReplyStream {
         body: MultipartReplyBody,
     ) -> Self {
         let frames = ReplyFrames::new(version, xid, body).in_form(form);
-        Self { version, form, xid, frames, dump: None }
+        Self { version, form, xid, frames, dump: None, monitors: None }
     }
 
     /// A dump of flow entries.
@@ -60,11 +64,30 @@ impl ReplyStream {
         stream
     }
 
+    /// The entries that flow monitors find.
+    pub(super) fn of_monitors(
+        version: Version,
+        form: FlowForm,
+        xid: Xid,
+        entries: InitialEntries,
+        bridge: &Bridge,
+    ) -> Self {
+        let InitialEntries { dump, monitors } = entries;
+        let nothing = MultipartReplyBody::FlowMonitor(Vec::new());
+        let mut stream = Self::whole(version, form, xid, nothing);
+        (stream.dump, stream.monitors) = (Some(dump), Some(monitors));
+        stream.refill(bridge);
+        stream
+    }
+
     fn refill(&mut self, bridge: &Bridge) {
         while let Some(dump) = &mut self.dump {
             let (flows, is_last) = bridge.next_flows(dump);
             let is_empty = flows.is_empty();
-            let body = MultipartReplyBody::Flow(flows);
+            let body = match &self.monitors {
+                Some(monitors) => monitors::initial(monitors, flows),
+                None => MultipartReplyBody::Flow(flows),
+            };
             self.frames = ReplyFrames::new(self.version, self.xid, body).in_form(self.form);
             if is_last {
                 self.dump = None;

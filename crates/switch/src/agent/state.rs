@@ -61,6 +61,8 @@ pub(crate) struct Agent {
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
     punt_policy: Cell<Option<(Miss, bool)>>,
+    /// Whether a connection monitors flow entries.
+    pub(super) is_watched: Cell<bool>,
     next_id: Cell<u64>,
     /// The tasks that serve the bridge as a whole, not one connection.
     tasks: RefCell<Vec<AbortHandle>>,
@@ -118,6 +120,7 @@ impl Agent {
             peers: RefCell::default(),
             election: RefCell::default(),
             punt_policy: Cell::new(None),
+            is_watched: Cell::new(false),
             next_id: Cell::new(1),
             tasks: RefCell::default(),
             going: Ending::default(),
@@ -381,6 +384,7 @@ impl Agent {
     pub(crate) fn leave(&self, peer: &Peer) {
         peer.end();
         self.peers.borrow_mut().remove(&peer.id);
+        self.update_watch();
         if !peer.is_tool {
             self.counters.bump(Counter::ChannelDown);
         }
@@ -490,6 +494,8 @@ impl Agent {
     /// Sends what commands have changed to the workers, and flow-removed messages to the
     /// controllers.
     pub(crate) fn send_ops(&self) {
-        self.send_flow_removed(self.bridge.send_ops());
+        let removed = self.bridge.send_ops();
+        self.report_changes(None);
+        self.send_flow_removed(removed);
     }
 }

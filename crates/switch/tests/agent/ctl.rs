@@ -316,7 +316,7 @@ fn what_comes_by_itself_is_printed() {
         |line: &str| line.starts_with("OFPT_PORT_STATUS") || line.starts_with("OFPT_FLOW_REM");
     assert_eq!(out.lines().filter(|line| known(line)).count(), 2, "{out} {err}");
     for (arguments, why) in [
-        (&["monitor", "watch:"][..], "flow monitors"),
+        (&["monitor", "watch:cookie=1"][..], "by cookie"),
         (&["monitor", "sideways"], "unknown word `sideways`"),
     ] {
         assert!(switch.ctl_ends(1, arguments).1.contains(why));

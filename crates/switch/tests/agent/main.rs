@@ -21,6 +21,7 @@ mod damaged_messages;
 mod dpdk_queues;
 mod errors;
 mod every_error;
+mod flow_monitors;
 mod forward;
 mod handshake;
 mod harness;

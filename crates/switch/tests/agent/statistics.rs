@@ -186,7 +186,9 @@ fn check(reply: MultipartReplyBody) {
         MultipartReplyBody::Meter(_)
         | MultipartReplyBody::MeterConfig(_)
         | MultipartReplyBody::MeterFeatures(_) => check_meters(reply),
-        MultipartReplyBody::Experimenter(_) => panic!("{reply:?}"),
+        MultipartReplyBody::FlowMonitor(_) | MultipartReplyBody::Experimenter(_) => {
+            panic!("{reply:?}")
+        }
     }
 }
 

@@ -104,7 +104,9 @@ fn may_be_shorter(message: &Message) -> bool {
         | Message::PacketOut(_) => true,
         Message::MultipartRequest(request) => matches!(
             request.body,
-            MultipartRequestBody::Experimenter(_) | MultipartRequestBody::TableFeatures(_)
+            MultipartRequestBody::Experimenter(_)
+                | MultipartRequestBody::TableFeatures(_)
+                | MultipartRequestBody::FlowMonitor(_)
         ),
         Message::MultipartReply(reply) => !matches!(
             reply.body,

@@ -32,6 +32,8 @@ pub(super) struct Savepoint {
     /// Numbers of the ops and of the removed entries that there were.
     ops: usize,
     removals: usize,
+    /// Number of the changes that were noted.
+    watched: usize,
     seq: u64,
     counters: DatapathCounters,
     groups: Option<(Groups, BTreeMap<GroupId, Arc<GroupCounters>>)>,
@@ -102,6 +104,7 @@ impl Control {
             changes: Vec::new(),
             ops: self.ops.len(),
             removals: self.removals.len(),
+            watched: self.watched.as_ref().map_or(0, Vec::len),
             seq: self.seq,
             counters: self.counters.clone(),
             groups: None,
@@ -152,6 +155,9 @@ impl Control {
         }
         self.ops.truncate(savepoint.ops);
         self.removals.truncate(savepoint.removals);
+        if let Some(changes) = &mut self.watched {
+            changes.truncate(savepoint.watched);
+        }
         self.seq = savepoint.seq;
         let refused = self.counters.get(Counter::FlowModErrors);
         self.counters = savepoint.counters;

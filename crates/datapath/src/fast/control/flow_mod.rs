@@ -99,14 +99,18 @@ impl Control {
         let mut done = CommandCounts { added: 1, ..CommandCounts::default() };
         if let Some(old) = old.filter(|_| over.is_none()) {
             self.check_list_memory(&flow_mod.instructions)?;
+            let watched = self.watched_before(old);
             let seq = self.store.slab.get(old).seq;
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
             if !version.has_reset_counts() || resets {
                 let head = self.head(flow_mod, version, now, seq);
-                self.exchange(old, head, flow_mod, Used { last: now, taught: Nanos(0) });
+                let used = Used { last: now, taught: Nanos(0) };
+                let id = self.exchange(old, head, flow_mod, used);
+                self.note_added(id.0, watched);
             } else {
                 let head = self.head(flow_mod, version, now, seq);
                 self.rewrite(old, head, flow_mod);
+                self.note_added(old, watched);
             }
         } else {
             done.removed = self.make_room(table, flow_mod, now)?;
@@ -122,6 +126,7 @@ impl Control {
             self.shared.clear_entry(id, now);
             let insert = self.insert_op(id, compiled);
             self.emit_op(Change::Insert(insert));
+            self.note_added(id.0, None);
         }
         self.counters.add(Counter::FlowsAdded, 1);
         Ok(done)
@@ -293,7 +298,7 @@ impl Control {
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.
-    fn exchange(&mut self, old: u32, head: EntryHead, flow_mod: &FlowMod, used: Used) {
+    fn exchange(&mut self, old: u32, head: EntryHead, flow_mod: &FlowMod, used: Used) -> EntryId {
         self.note_before(old);
         let gone = self.store.remove(old);
         let instructions = &flow_mod.instructions;
@@ -307,6 +312,7 @@ impl Control {
         let new = self.insert_op(id, gone.compiled);
         self.emit_op(Change::Exchange { old: gone.id, new });
         self.retire(gone.id);
+        id
     }
 
     /// Makes an entry what an equal one would be, with the counts that it has.
@@ -393,6 +399,7 @@ impl Control {
     }
 
     pub(super) fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
+        let watched = self.watched_before(number);
         let entry = self.store.slab.get(number);
         let cookie = flow_mod.given_cookie(version).unwrap_or(entry.cookie);
         if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
@@ -409,7 +416,8 @@ impl Control {
             };
             self.store.setups.share(setup);
             let used = self.shared.used(EntryId(number));
-            self.exchange(number, head, flow_mod, used);
+            let id = self.exchange(number, head, flow_mod, used);
+            self.note_modified(id.0, watched);
             return;
         }
         let recooked = entry.cookie != cookie;
@@ -418,6 +426,7 @@ impl Control {
         let changed = self.store.set_instructions(number, &flow_mod.instructions);
         if changed || recooked {
             self.emit_replaced(number);
+            self.note_modified(number, watched);
         }
     }
 

@@ -67,9 +67,11 @@ impl Control {
         let is_same = *list.instructions == *flow_mod.instructions;
         if !is_same || entry.cookie != flow_mod.cookie {
             self.note_before(number);
+            let watched = self.watched_before(number);
             self.store.slab.get_mut(number).cookie = flow_mod.cookie;
             self.store.set_instructions(number, &flow_mod.instructions);
             self.emit_replaced(number);
+            self.note_modified(number, watched);
         }
         Ok(EntryId(number))
     }

@@ -116,7 +116,9 @@ impl Control {
         self.counters.add(Counter::FlowsExpired, expired.is_some().into());
         let reason = expired.unwrap_or(reason);
         self.note_before(number);
+        let watched = self.watched_before(number);
         let gone = self.store.remove(number);
+        self.note_removed(&gone, watched, reason);
         self.counters.add(Counter::FlowsRemoved, 1);
         let is_reported = match self.removal_report {
             RemovalReport::All => true,

@@ -65,7 +65,7 @@ const OF_1_2: [(&str, &str); 5] = [
 ];
 
 /// Messages and properties of 1.4 with their tests.
-const OF_1_4: [(&str, &str); 7] = [
+const OF_1_4: [(&str, &str); 8] = [
     ("bundles, carried out or undone", "bundles.rs:a_refused_message_undoes_the_bundle"),
     ("bundles that no packet sees half of", "bundles.rs:no_packet_sees_half_of_a_bundle"),
     ("role status", "version_1_4.rs:a_replaced_master_gets_a_role_status"),
@@ -73,10 +73,11 @@ const OF_1_4: [(&str, &str); 7] = [
     ("importance", "version_1_4.rs:importance_is_kept_and_a_meter_takes_its_entries_along"),
     ("table desc", "statistics.rs:every_request_has_its_reply"),
     ("queue desc", "statistics.rs:every_request_has_its_reply"),
+    ("flow monitors", "flow_monitors.rs:every_change_is_reported_in_every_version"),
 ];
 
 /// Nicira's messages of 1.0 with their tests.
-const NICIRA: [(&str, &str); 8] = [
+const NICIRA: [(&str, &str); 9] = [
     ("tables of flow-mods", "named_tables.rs:commands_of_1_0_are_of_the_table_that_they_name"),
     ("flow-mods by nx_match", "nicira_flows.rs:entries_are_selected_by_what_only_nicira_says"),
     (
@@ -87,6 +88,7 @@ const NICIRA: [(&str, &str); 8] = [
         "flow-removed by nx_match",
         "nicira_flows.rs:a_removed_entry_is_reported_in_the_form_that_was_chosen",
     ),
+    ("flow monitors", "flow_monitors.rs:every_change_is_reported_in_every_version"),
     ("packet-ins", "nicira_requests.rs:packet_ins_have_the_form_that_was_chosen"),
     ("packet-ins as properties", "nicira_requests.rs:packet_ins_have_the_form_that_was_chosen"),
     ("roles", "nicira_requests.rs:controllers_of_1_0_have_roles"),

@@ -50,6 +50,8 @@ pub(super) async fn request(
             MultipartReplyBody::QueueDesc(queue::descriptions(bridge, port, queue)?)
         }
         MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadExperimenter),
+        // The agent's, who knows the connections.
+        MultipartRequestBody::FlowMonitor(_) => return Err(Error::BadRequestBadMultipart),
         body @ (MultipartRequestBody::Table
         | MultipartRequestBody::TableDesc
         | MultipartRequestBody::Queue { .. }
@@ -126,6 +128,7 @@ fn of_control(
         | MultipartRequestBody::OnePortDesc(_)
         | MultipartRequestBody::QueueDesc { .. }
         | MultipartRequestBody::TableFeatures(_)
+        | MultipartRequestBody::FlowMonitor(_)
         | MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadMultipart),
     })
 }

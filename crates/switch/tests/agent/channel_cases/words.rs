@@ -219,6 +219,7 @@ fn elements(body: &MultipartReplyBody) -> String {
         MultipartReplyBody::PortDesc(ports) => format!("port_desc {}", ports.len()),
         MultipartReplyBody::TableDesc(tables) => format!("table_desc {}", tables.len()),
         MultipartReplyBody::QueueDesc(queues) => format!("queue_desc {}", queues.len()),
+        MultipartReplyBody::FlowMonitor(updates) => format!("flow_monitor {}", updates.len()),
         MultipartReplyBody::Experimenter(_) => "experimenter".into(),
     }
 }

@@ -81,7 +81,9 @@ pub(crate) fn request(version: Version, request: &MultipartRequest) -> Value {
             json!({ "body": list(tables, table_features) }),
         ),
         Body::PortDesc => ("PortDesc", MultipartType::PortDesc, json!({})),
-        Body::TableDesc | Body::QueueDesc { .. } => panic!("only bytes of 1.4 are compared"),
+        Body::TableDesc | Body::QueueDesc { .. } | Body::FlowMonitor(_) => {
+            panic!("only bytes of 1.4 are compared")
+        }
         Body::Experimenter(body) => {
             ("Experimenter", MultipartType::Experimenter, experimenter(body))
         }
@@ -135,7 +137,9 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
             let ports = list(ports, |port| element::port(version, port));
             ("PortDesc", MultipartType::PortDesc, ports)
         }
-        Body::TableDesc(_) | Body::QueueDesc(_) => panic!("only bytes of 1.4 are compared"),
+        Body::TableDesc(_) | Body::QueueDesc(_) | Body::FlowMonitor(_) => {
+            panic!("only bytes of 1.4 are compared")
+        }
         Body::Experimenter(body) if !version.has_oxm() => {
             let data = [&body.experimenter.to_be_bytes(), body.data.as_slice()].concat();
             let body = class("OFPVendorStats", json!({ "specific_data": base64(&data) }));

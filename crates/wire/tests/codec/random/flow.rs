@@ -8,12 +8,15 @@ use openflow::flow::{
     FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
     FlowStatsRequest,
 };
+use openflow::flow_monitor::{
+    FlowChange, FlowEvent, FlowMonitorCommand, FlowMonitorFlags, FlowMonitorRequest, FlowUpdate,
+};
 use openflow::instruction::INSTRUCTIONS;
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
 use openflow::message::PacketInReason;
 use openflow::{
     Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Learn, Match, MeterId,
-    PortNo, TableId, ToController, Version,
+    PortNo, TableId, ToController, Version, Xid,
 };
 
 use super::entropy::Entropy;
@@ -335,4 +338,44 @@ pub(crate) fn stats(e: &mut Entropy<'_>, version: Version) -> FlowStats {
         matching: matching(e, version),
         instructions: instructions(e, version),
     }
+}
+
+/// A request for a flow monitor; before 1.4 it can but add one.
+pub(crate) fn monitor_request(e: &mut Entropy<'_>, version: Version) -> FlowMonitorRequest {
+    let own = version.has_flow_monitor();
+    let flags = if own { 0x7f } else { 0x3f };
+    FlowMonitorRequest {
+        monitor_id: e.u32(),
+        command: if own { e.pick(FlowMonitorCommand::ALL) } else { FlowMonitorCommand::Add },
+        flags: FlowMonitorFlags::from_bits_retain(e.u16() & flags) | FlowMonitorFlags::MODIFY,
+        table_id: TableId(e.u8()),
+        out_port: port(e, version),
+        out_group: if own { GroupId(e.u32()) } else { GroupId::ANY },
+        matching: matching(e, version),
+    }
+}
+
+/// A report of a flow monitor.
+pub(crate) fn update(e: &mut Entropy<'_>, version: Version) -> FlowUpdate {
+    let own = version.has_flow_monitor();
+    match e.u8() % 8 {
+        0 => return FlowUpdate::Abbreviated(Xid(e.u32())),
+        1 if own => return FlowUpdate::Paused,
+        2 if own => return FlowUpdate::Resumed,
+        _ => {}
+    }
+    let events = [FlowEvent::Added, FlowEvent::Removed, FlowEvent::Modified, FlowEvent::Initial];
+    let event = e.pick(if own { &events } else { &events[..3] });
+    let reason = FlowRemovedReason::from_number_in(version, e.u8());
+    FlowUpdate::Change(FlowChange {
+        event,
+        reason: (event == FlowEvent::Removed).then_some(reason),
+        table_id: TableId(e.u8()),
+        idle_timeout_s: e.u16(),
+        hard_timeout_s: e.u16(),
+        priority: e.u16(),
+        cookie: Cookie(e.u64()),
+        matching: matching(e, version),
+        instructions: instructions(e, version),
+    })
 }

@@ -265,6 +265,12 @@ fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
         MultipartType::QueueDesc => {
             Body::QueueDesc { port: flow::port(e, version), queue: QueueId(e.u32()) }
         }
+        MultipartType::FlowMonitor => {
+            Body::FlowMonitor(e.list(|e| flow::monitor_request(e, version)))
+        }
+        MultipartType::Experimenter if !version.has_flow_monitor() && e.bool() => {
+            Body::FlowMonitor(e.list(|e| flow::monitor_request(e, version)))
+        }
         MultipartType::Experimenter | MultipartType::Unknown(_) => {
             Body::Experimenter(experimenter(e, version))
         }
@@ -325,6 +331,10 @@ pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartRepl
             let port = flow::port(e, version);
             element::queue(e, version, port)
         })),
+        MultipartType::FlowMonitor => Body::FlowMonitor(e.list(|e| flow::update(e, version))),
+        MultipartType::Experimenter if !version.has_flow_monitor() && e.bool() => {
+            Body::FlowMonitor(e.list(|e| flow::update(e, version)))
+        }
         MultipartType::Experimenter | MultipartType::Unknown(_) => {
             Body::Experimenter(experimenter(e, version))
         }
