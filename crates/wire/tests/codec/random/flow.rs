@@ -219,12 +219,15 @@ pub(crate) fn instruction(
     Instruction::read(kind, &mut drawn).unwrap_or_else(|never| match never {})
 }
 
+/// One list of actions, or none.
+fn bare(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
+    let actions = actions(e, version);
+    if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] }
+}
+
 fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
     match version.has_oxm() {
-        false => {
-            let actions = actions(e, version);
-            if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] }
-        }
+        false => bare(e, version),
         true => {
             let mut list = e.list(|e| {
                 let is_known =
@@ -340,6 +343,12 @@ pub(crate) fn stats(e: &mut Entropy<'_>, version: Version) -> FlowStats {
     }
 }
 
+/// The version whose ports and matches stand in messages about flow monitors: Nicira's are those of
+/// 1.0, whatever the version is.
+fn version_of_monitors(version: Version) -> Version {
+    if version.has_onf_flow_monitor() { version } else { Version::V1_0 }
+}
+
 /// A request for a flow monitor; before 1.4 it can but add one.
 pub(crate) fn monitor_request(e: &mut Entropy<'_>, version: Version) -> FlowMonitorRequest {
     let own = version.has_flow_monitor();
@@ -349,9 +358,9 @@ pub(crate) fn monitor_request(e: &mut Entropy<'_>, version: Version) -> FlowMoni
         command: if own { e.pick(FlowMonitorCommand::ALL) } else { FlowMonitorCommand::Add },
         flags: FlowMonitorFlags::from_bits_retain(e.u16() & flags) | FlowMonitorFlags::MODIFY,
         table_id: TableId(e.u8()),
-        out_port: port(e, version),
+        out_port: port(e, version_of_monitors(version)),
         out_group: if own { GroupId(e.u32()) } else { GroupId::ANY },
-        matching: matching(e, version),
+        matching: matching(e, version_of_monitors(version)),
     }
 }
 
@@ -375,7 +384,11 @@ pub(crate) fn update(e: &mut Entropy<'_>, version: Version) -> FlowUpdate {
         hard_timeout_s: e.u16(),
         priority: e.u16(),
         cookie: Cookie(e.u64()),
-        matching: matching(e, version),
-        instructions: instructions(e, version),
+        matching: matching(e, version_of_monitors(version)),
+        instructions: if version.has_onf_flow_monitor() {
+            instructions(e, version)
+        } else {
+            bare(e, version)
+        },
     })
 }
