@@ -137,6 +137,16 @@ fn is_lost_on(message: &Message) -> bool {
     )
 }
 
+/// Whether it is about flow monitors, which are an experimenter's in these versions, and bytes for
+/// os-ken. The vectors of 1.4 have its own.
+fn is_of_monitors(message: &Message) -> bool {
+    match message {
+        Message::MultipartRequest(it) => matches!(it.body, MultipartRequestBody::FlowMonitor(_)),
+        Message::MultipartReply(it) => matches!(it.body, MultipartReplyBody::FlowMonitor(_)),
+        _ => false,
+    }
+}
+
 #[test]
 #[ignore = "needs os-ken: cargo xtask test as root installs it"]
 fn os_ken_reads_what_we_write_and_we_read_what_it_writes() {
@@ -144,7 +154,7 @@ fn os_ken_reads_what_we_write_and_we_read_what_it_writes() {
     let mut compared = Compared::default();
     let samples = samples();
     let mut failures = Vec::new();
-    for sample in &samples {
+    for sample in samples.iter().filter(|sample| !is_of_monitors(&sample.message)) {
         if let Err(failure) = check(&mut peer, sample, &mut compared) {
             failures.push(format!("{}: {failure}", sample.name()));
         }
