@@ -55,6 +55,11 @@ fn python(text: &str) -> &str {
     rest.split_once(END).unwrap().0
 }
 
+/// Waits for both ends of a pair, of which the kernel's own would not answer the first frames: no
+/// person types the next command that soon.
+const UNTIL_UP: &str =
+    "until [ $(ip -br link show type veth | awk '$2 == \"UP\"' | wc -l) = 2 ]; do sleep 0.02; done";
+
 /// Output of the commands, both streams, in a folder as the page assumes it.
 fn output(block: &Block, before: &[&Block], text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -62,7 +67,16 @@ fn output(block: &Block, before: &[&Block], text: &str) -> String {
     std::os::unix::fs::symlink(repository.join("contrib"), folder.path().join("contrib")).unwrap();
     std::fs::write(folder.path().join("load.py"), python(text)).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_weir")).parent().unwrap();
-    let commands = |block: &Block| block.commands.join("\n");
+    let commands = |block: &Block| {
+        let whole = |line: &String| {
+            if line.starts_with("ip link add") {
+                format!("{line}; {UNTIL_UP}")
+            } else {
+                line.clone()
+            }
+        };
+        block.commands.iter().map(whole).collect::<Vec<_>>().join("\n")
+    };
     let mut script = String::from("exec 2>&1\n");
     for block in before {
         script += &format!("{{ {}\n}} > before.txt 2>&1\n", commands(block));
