@@ -2,6 +2,7 @@
 
 use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::flow_monitor::{FlowMonitorCommand, FlowMonitorFlags, FlowMonitorRequest};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{
     ControllerRole, Experimenter, MultipartRequest, MultipartRequestBody, PacketOut, Role,
@@ -38,6 +39,7 @@ pub(super) fn rows(facts: &Facts) -> Vec<Row> {
     rows.extend(meters());
     rows.extend(table_features(&facts.tables));
     rows.extend(bundles());
+    rows.extend(flow_monitors());
     rows
 }
 
@@ -82,6 +84,25 @@ fn bundles() -> Vec<Row> {
         row(Error::BundleMsgBadLen, &add(torn)),
         row(Error::BundleMsgBadXid, &add(other_xid.unwrap())),
         row(Error::BundleMsgUnsup, &add(frame(&Message::BarrierRequest))),
+    ]
+}
+
+fn flow_monitors() -> Vec<Row> {
+    let add = |flags| {
+        let command = FlowMonitorCommand::Add;
+        let asked = FlowMonitorRequest { command, flags, ..FlowMonitorRequest::delete(1) };
+        multipart(MultipartRequestBody::FlowMonitor(vec![asked]))
+    };
+    let all = || add(FlowMonitorFlags::CHANGES);
+    let cancel = Experimenter {
+        experimenter: openflow::error::ONF,
+        exp_type: 1870,
+        data: 7_u32.to_be_bytes().to_vec(),
+    };
+    vec![
+        after(vec![all()], Error::FlowMonitorExists, &all()),
+        row(Error::FlowMonitorUnknownMonitor, &Message::Experimenter(cancel)),
+        row(Error::FlowMonitorBadFlags, &add(FlowMonitorFlags::INITIAL)),
     ]
 }
 
