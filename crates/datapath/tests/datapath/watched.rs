@@ -73,7 +73,8 @@ fn the_changes_together_are_the_tables() {
     let mut control = Control::new(config, 1, RemovalReport::Asked);
     control.watch(true);
     let (mut known, mut now) = (Known::new(), Nanos(0));
-    let (mut changes, mut refused) = (0, 0);
+    let (mut changes, mut refused, mut moved) = (0, 0, 0);
+    let mut ids = BTreeMap::new();
     for round in 0..ROUNDS {
         let version = *rng.pick(&[Version::V1_0, Version::V1_3]);
         match rng.below(10) {
@@ -94,10 +95,24 @@ fn the_changes_together_are_the_tables() {
             _ => drop(control.command(&command(&mut rng), version, now)),
         }
         for watched in control.take_changes() {
+            match watched.change.event {
+                FlowEvent::Removed => ids.remove(&watched.seq),
+                _ => ids.insert(watched.seq, watched.id),
+            };
+            if watched.is_only_moved {
+                moved += 1;
+                continue;
+            }
             let has_before = watched.instructions_before().is_some();
             assert!(watched.seq < control.next_seq());
             enter(&mut known, watched.change, watched.seq, has_before);
             changes += 1;
+        }
+        // Each entry is found by the number that its last change has.
+        assert_eq!(ids.len(), known.len());
+        for (seq, id) in &ids {
+            let entry = control.watched_entry(*id, *seq, FlowEvent::Modified);
+            assert!(entry.is_some(), "round {round}: entry {seq}");
         }
         let there = control.flow_stats(&FlowStatsRequest::all(), now).unwrap();
         let there = there.into_iter().map(|flow| {
@@ -108,6 +123,7 @@ fn the_changes_together_are_the_tables() {
         assert!(there.collect::<BTreeMap<_, _>>() == reported.collect(), "round {round}");
     }
     assert!(changes > ROUNDS / 2 && refused > 20, "{changes} changes, {refused} bundles");
+    assert!(moved > 20, "{moved} entries with other numbers only");
     // Nobody watches any more.
     control.watch(false);
     let add = parse_flow_mod("actions=drop", FlowModCommand::Add).unwrap();

@@ -200,6 +200,15 @@ impl Monitors {
             let flags = flags_of(change.event);
             let before = watched.instructions_before();
             if let Some(pause) = &mut self.pause
+                && let Some(id) = pause.changed.get_mut(&watched.seq)
+            {
+                // The number may be another one, whoever wants to hear of this change.
+                *id = watched.id;
+            }
+            if watched.is_only_moved {
+                continue;
+            }
+            if let Some(pause) = &mut self.pause
                 && change.event == FlowEvent::Removed
             {
                 pause.changed.remove(&watched.seq);

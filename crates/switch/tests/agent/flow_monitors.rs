@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowRemovedReason, FlowStats, FlowStatsRequest};
+use openflow::flow::{
+    FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStats, FlowStatsRequest,
+};
 use openflow::flow_monitor::{
     FlowChange, FlowEvent, FlowMonitorCommand, FlowMonitorFlags as Flags, FlowMonitorRequest,
     FlowUpdate,
@@ -250,6 +252,14 @@ fn a_slow_controller_is_paused_and_knows_all_in_the_end() {
         // Some of those that are known and some that are not change, and some go.
         for number in (0..FLOWS).step_by(3) {
             other.send(&numbered(FlowModCommand::Add, number, 2));
+        }
+        // Counts that begin anew are no change.
+        for number in (0..FLOWS).step_by(7) {
+            let mut modify = numbered(FlowModCommand::Modify, number, 0);
+            if let Message::FlowMod(body) = &mut modify {
+                body.flags = FlowModFlags::RESET_COUNTS;
+            }
+            other.send(&modify);
         }
         for number in (0..FLOWS).step_by(5) {
             other.send(&numbered(FlowModCommand::Delete, number, 0));

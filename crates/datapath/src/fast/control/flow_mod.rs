@@ -417,7 +417,7 @@ impl Control {
             self.store.setups.share(setup);
             let used = self.shared.used(EntryId(number));
             let id = self.exchange(number, head, flow_mod, used);
-            self.note_modified(id.0, watched);
+            self.note_moved(id.0, watched);
             return;
         }
         let recooked = entry.cookie != cookie;

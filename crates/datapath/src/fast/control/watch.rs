@@ -24,6 +24,8 @@ pub struct WatchedChange {
     pub seq: u64,
     /// The change, with the entry's instructions.
     pub change: FlowChange,
+    /// Whether the entry has another number and nothing else is new: no report is due.
+    pub is_only_moved: bool,
     before: Option<Arc<InstructionList>>,
 }
 
@@ -83,12 +85,24 @@ impl Control {
 
     /// Notes that an entry was modified, if it is another one now.
     pub(super) fn note_modified(&mut self, number: u32, before: Option<Before>) {
-        let Some(Before(list, cookie)) = &before else { return };
-        let entry = self.store.slab.get(number);
-        let now = self.store.instruction_lists.get(entry.instruction_list);
-        if now.instructions != list.instructions || entry.cookie != *cookie {
+        if before.as_ref().is_some_and(|before| !self.is_as_before(number, before)) {
             self.note_change(number, FlowEvent::Modified, before);
         }
+    }
+
+    /// Notes that an entry has another number, and was modified or not.
+    pub(super) fn note_moved(&mut self, number: u32, before: Option<Before>) {
+        let is_same = before.as_ref().is_some_and(|before| self.is_as_before(number, before));
+        self.note_change(number, FlowEvent::Modified, before);
+        if let Some(noted) = self.watched.as_mut().and_then(|changes| changes.last_mut()) {
+            noted.is_only_moved = is_same;
+        }
+    }
+
+    fn is_as_before(&self, number: u32, Before(list, cookie): &Before) -> bool {
+        let entry = self.store.slab.get(number);
+        let now = self.store.instruction_lists.get(entry.instruction_list);
+        now.instructions == list.instructions && entry.cookie == *cookie
     }
 
     fn note_change(&mut self, number: u32, event: FlowEvent, before: Option<Before>) {
@@ -102,7 +116,7 @@ impl Control {
         let before = before.filter(|list| list.instructions != now.instructions);
         let change = FlowChange::of(event, self.stats_of(number, Nanos(0)));
         if let Some(changes) = &mut self.watched {
-            changes.push(WatchedChange { id, seq, change, before });
+            changes.push(WatchedChange { id, seq, change, is_only_moved: false, before });
         }
     }
 
@@ -128,6 +142,7 @@ impl Control {
             matching: gone.compiled.matching().in_form(form),
             instructions: list.instructions.to_vec(),
         };
-        changes.push(WatchedChange { id: gone.id, seq: gone.entry.seq, change, before: None });
+        let (id, seq) = (gone.id, gone.entry.seq);
+        changes.push(WatchedChange { id, seq, change, is_only_moved: false, before: None });
     }
 }
