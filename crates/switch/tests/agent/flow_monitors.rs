@@ -270,8 +270,7 @@ fn a_slow_controller_is_paused_and_knows_all_in_the_end() {
         loop {
             let (xid, message) = watcher.next();
             assert_eq!(xid, Xid(0));
-            let news = news_of(message);
-            for update in news {
+            for update in news_of(message) {
                 match update {
                     FlowUpdate::Paused => {
                         assert!(!is_paused);

@@ -494,6 +494,16 @@ fn usual_reply(version: Version, message: Message) -> Option<Message> {
     })
 }
 
+/// It prints no priority, and reasons that it knows.
+fn make_usual(version: Version, update: &mut FlowUpdate) {
+    let FlowUpdate::Change(change) = update else { return };
+    change.priority = FlowMod::new(FlowModCommand::Add).priority;
+    change.reason = change.reason.map(|_| FlowRemovedReason::Delete);
+    change.matching = usual_match(&change.matching);
+    let (matching, table) = (&change.matching, change.table_id);
+    change.instructions = usual_instructions(version, matching, table, &change.instructions);
+}
+
 fn usual_body(version: Version, body: MultipartReplyBody) -> Option<MultipartReplyBody> {
     use MultipartReplyBody as Body;
     Some(match body {
@@ -529,16 +539,7 @@ fn usual_body(version: Version, body: MultipartReplyBody) -> Option<MultipartRep
             Body::Flow(flows)
         }
         Body::FlowMonitor(mut updates) => {
-            for update in &mut updates {
-                let FlowUpdate::Change(change) = update else { continue };
-                // It prints no priority, and reasons that it knows.
-                change.priority = FlowMod::new(FlowModCommand::Add).priority;
-                change.reason = change.reason.map(|_| FlowRemovedReason::Delete);
-                change.matching = usual_match(&change.matching);
-                let (matching, table) = (&change.matching, change.table_id);
-                change.instructions =
-                    usual_instructions(version, matching, table, &change.instructions);
-            }
+            updates.iter_mut().for_each(|update| make_usual(version, update));
             Body::FlowMonitor(updates)
         }
         Body::GroupDesc(mut groups) => {
