@@ -194,7 +194,7 @@ pub const COLUMNS: &[ColumnRow] = &[
     read("Flow_Table", "name", "the table's name"),
     read("Flow_Table", "flow_limit", "the most flow entries of the table"),
     read("Flow_Table", "overflow_policy", "refuse; evict: the entry that expires first makes room"),
-    read("Flow_Table", "groups", "of the largest group an entry makes room"),
+    read("Flow_Table", "groups", "fields that group entries; one of the largest group makes room"),
     accepted("Flow_Table", "prefixes"),
     read("Mirror", "name", "the mirror's name"),
     read("Mirror", "select_all", "every packet of every port"),
