@@ -56,12 +56,18 @@ fi
 failed=0
 : >"$OUT/results.jsonl"
 
-# check NAME COMMAND...: one line of its outcome; its output is in OUT/NAME.log.
+# check NAME COMMAND...: one line of its outcome; its output is in OUT/NAME.log, the end of it in
+# the line of a check that failed.
 check() {
-  local name=$1 result=OK
+  local name=$1 result=OK detail='""'
   shift
-  "$@" >"$OUT/$name.log" 2>&1 || result=FAIL failed=1
-  echo "{\"id\": \"packages/$name\", \"result\": \"$result\"}" | tee -a "$OUT/results.jsonl"
+  "$@" >"$OUT/$name.log" 2>&1 || {
+    result=FAIL failed=1
+    detail=$(tail -c 1500 "$OUT/$name.log" |
+      python3 -c 'import json, sys; print(json.dumps(sys.stdin.buffer.read().decode(errors="replace")))')
+  }
+  echo "{\"id\": \"packages/$name\", \"result\": \"$result\", \"detail\": $detail}" |
+    tee -a "$OUT/results.jsonl"
 }
 
 # debian ROOT: a copy of it at /mnt, in memory, which goes with this namespace.

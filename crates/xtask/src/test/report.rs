@@ -49,13 +49,16 @@ impl Tally {
 
     /// Takes in one check, and prints why it failed.
     pub(super) fn check(&mut self, name: &str, outcome: Result<()>) {
-        self.add(match outcome {
-            Ok(()) => Self::of(true),
-            Err(error) => {
-                println!("{name}: {error:#}");
-                Self::failure(format!("{name}: {error:#}"))
-            }
-        });
+        match outcome {
+            Ok(()) => self.passed += 1,
+            Err(error) => self.fail(format!("{name}: {error:#}")),
+        }
+    }
+
+    /// Takes in one check that failed, and prints why.
+    pub(super) fn fail(&mut self, why: String) {
+        println!("FAILED: {why}");
+        self.add(Self::failure(why));
     }
 
     /// Whether everything ran and passed at once.

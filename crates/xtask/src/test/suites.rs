@@ -232,22 +232,18 @@ pub(super) fn compare(results: &str, expected: &str) -> Result<Tally> {
         match (passed, may_fail.remove(id)) {
             (true, false) => tally.passed += 1,
             (false, true) => tally.left_out.push(format!("{id} fails, as expected")),
-            (true, true) => {
-                println!("{id} passes now: delete it from expected-failures.txt");
-                tally.failed += 1;
-            }
+            (true, true) => tally.fail(format!("{id} passes now: delete it from the expected")),
             (false, false) => {
-                println!("{id} FAILED: {}", result["detail"].as_str().unwrap_or_default());
-                tally.failed += 1;
+                let detail = result["detail"].as_str().unwrap_or_default();
+                tally.fail(format!("{id}: {}", detail.trim()));
             }
         }
     }
     for id in may_fail {
-        println!("{id} stands in expected-failures.txt but did not run");
-        tally.failed += 1;
+        tally.fail(format!("{id} is expected to fail but did not run"));
     }
     if tally.passed == 0 {
-        tally.failed += 1;
+        tally.fail("nothing passed".to_owned());
     }
     Ok(tally)
 }
@@ -271,6 +267,9 @@ mod tests {
         assert_eq!((tally.passed, tally.failed, tally.left_out.len()), (1, 0, 1));
         let tally = compare(RESULTS, "").unwrap();
         assert_eq!((tally.passed, tally.failed), (1, 1));
+        let failed = r#"{"id":"c","result":"FAIL","detail":"lost a frame\n"}"#;
+        let tally = compare(&format!("{RESULTS}{failed}"), "b").unwrap();
+        assert_eq!(tally.failures, ["c: lost a frame"]);
     }
 
     #[test]
