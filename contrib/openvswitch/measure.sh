@@ -59,8 +59,12 @@ quantiles() { # file with a time on each line
         END { printf "p50 %.1f ms, p99 %.1f ms, most %.1f ms", of(0.5), of(0.99), at[NR] }'
 }
 
+signal() { # weir or ovs, a signal to its daemon
+    kill "-$2" "$(cat "/run/$1/ovs-vswitchd.pid")"
+}
+
 add_ports() { # how many
-    local nth whose
+    local nth whose other
     for whose in weir ovs; do
         start $whose
         of $whose add-br "br-$whose" -- set bridge "br-$whose" datapath_type=netdev
@@ -71,10 +75,15 @@ add_ports() { # how many
         done
     done
     for nth in $(seq "$1"); do
-        for whose in weir ovs; do
-            # What the one does after its answer is not the other's time.
+        # Each is as often the first one.
+        for whose in $([ $((nth % 2)) = 0 ] && echo weir ovs || echo ovs weir); do
+            # Neither what the one does after its answer is the other's time, nor how it takes the
+            # kernel's news of the other's port.
             sleep 0.2
+            other=$([ $whose = ovs ] && echo weir || echo ovs)
+            signal $other STOP
             timed of $whose add-port "br-$whose" "$whose$nth"
+            signal $other CONT
             echo "$took" >> "/run/$whose/times"
         done
     done
