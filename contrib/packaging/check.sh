@@ -63,8 +63,8 @@ check() {
   shift
   "$@" >"$OUT/$name.log" 2>&1 || {
     result=FAIL failed=1
-    detail=$(tail -c 1500 "$OUT/$name.log" |
-      python3 -c 'import json, sys; print(json.dumps(sys.stdin.buffer.read().decode(errors="replace")))')
+    detail=$(tail -c 1500 "$OUT/$name.log" | python3 -c 'import json, sys
+print(json.dumps(sys.stdin.buffer.read().decode(errors="replace")))')
   }
   echo "{\"id\": \"packages/$name\", \"result\": \"$result\", \"detail\": $detail}" |
     tee -a "$OUT/results.jsonl"
