@@ -10,7 +10,7 @@
 
 mod cells;
 mod entries;
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod model;
 mod moves;
 mod sync;

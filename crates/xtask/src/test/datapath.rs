@@ -1,7 +1,7 @@
 //! Proofs of the fast datapath beside its tests: that it is the reference, over many random
 //! packets, and that its counters are published in order.
 //!
-//! Both build apart from the other steps: the first needs speed, the second another set of atomics.
+//! The first needs speed, the second another set of atomics.
 
 use anyhow::Result;
 
@@ -18,12 +18,6 @@ pub(super) fn sameness(context: &Context) -> Result<Tally> {
 
 /// The model checker over the counters that control and forwarders share.
 pub(super) fn model(context: &Context) -> Result<Tally> {
-    // Its own folder, as everything is built anew for other flags.
-    let folder = context.target().join("loom").display().to_string();
-    let words = ["-p", "weir-datapath", "--lib", "--target-dir", &folder, "shared::model"];
-    let environment = [("RUSTFLAGS", "--cfg loom".to_owned())];
-    nextest::run(
-        context,
-        &Selection { profile: "default", words: &words, environment: &environment },
-    )
+    let words = ["-p", "weir-datapath", "--lib", "--features", "loom", "shared::model"];
+    nextest::run(context, &Selection { profile: "default", words: &words, environment: &[] })
 }

@@ -181,8 +181,7 @@ pub(super) const STEPS: &[Step] = &[
         .needs(&["weir"])
         .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
     step(Either, "model", "shared counters, by a model checker", datapath::model)
-        .depends_on(&["datapath"], &[])
-        .scratch(&["loom"]),
+        .depends_on(&["datapath"], &[]),
 ];
 
 /// The step of this name.

@@ -14,23 +14,23 @@ use crate::fast::sys::prefetch;
 use crate::time::Nanos;
 
 /// Entries in a chunk: 96 KiB, which are allocated in some ten microseconds.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const CHUNK: usize = 4_096;
 
 /// Chunks at most.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const CHUNKS: usize = 8_192;
 
 /// Chunks on a shelf: 3 KiB of places for them.
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const SHELF: usize = 128;
 
 /// A model checker looks at every one of them.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 const CHUNK: usize = 1;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 const CHUNKS: usize = 2;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 const SHELF: usize = 1;
 
 /// Entries of one datapath at most.

@@ -1,7 +1,7 @@
 //! The order in which counters are published, under a model checker that tries every interleaving.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p weir-datapath --lib shared::model` runs it; in
-//! other builds this file does not exist. Threads here do what control and forwarders do, with the
+//! `cargo test -p weir-datapath --lib --features loom shared::model` runs it; in other builds this
+//! file does not exist. Threads here do what control and forwarders do, with the
 //! very counters that they share, and one op at a time on its way.
 
 use loom::sync::{Arc, Mutex};
