@@ -166,7 +166,9 @@ fn print(
             let text = format!("{text}\n{}", describe(&packet.data));
             out.record(text, || one(message))?;
         }
-        Message::FlowRemoved(_) | Message::PortStatus(_) => out.reply(version, xid, message)?,
+        Message::FlowRemoved(_) | Message::PortStatus(_) | Message::TableStatus(_) => {
+            out.reply(version, xid, message)?;
+        }
         Message::MultipartReply(MultipartReply {
             body: MultipartReplyBody::FlowMonitor(_),
             ..

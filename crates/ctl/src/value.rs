@@ -8,7 +8,7 @@ use openflow::meter::{BandCounter, MeterConfig, MeterStats};
 use openflow::port::{
     PacketQueue, PortConfig, PortDesc, PortState, PortStats, QueueProperty, QueueStats,
 };
-use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::table::{TableFeatures, TableMod, TableStats, Vacancy};
 use openflow::text::{
     format_group, format_instructions, format_match, format_meter, format_property,
 };
@@ -111,6 +111,11 @@ pub(super) fn of_message(message: &Message) -> Vec<Value> {
             "reason": status.reason.text(),
             "port": port_desc(&status.desc),
         })],
+        Message::TableStatus(status) => vec![json!({
+            "type": "table_status",
+            "reason": status.reason.text(),
+            "table": table_desc(&status.table),
+        })],
         Message::Error(error) => vec![json!({
             "type": "error",
             "error_type": error.error_type,
@@ -186,7 +191,11 @@ fn name(event: AsyncEvent) -> &'static str {
 }
 
 fn table_desc(table: &TableMod) -> Value {
-    json!({ "table_id": table.table_id.0, "config": table.config })
+    let mut value = json!({ "table_id": table.table_id.0, "config": table.config });
+    if let Some(Vacancy { down, up, now }) = table.vacancy {
+        value["vacancy"] = json!({ "down": down, "up": up, "now": now });
+    }
+    value
 }
 
 fn packet_in(packet: &PacketIn) -> Value {

@@ -12,7 +12,7 @@ mod limits;
 use std::collections::BTreeMap;
 
 use openflow::flow::FlowMod;
-use openflow::table::{TableFeatures, TableMod};
+use openflow::table::{TableFeatures, TableMod, TableReason, TableStatus, Vacancy};
 use openflow::{BitRange, Error, Field, TableId, Version};
 
 use self::limits::Limits;
@@ -21,13 +21,32 @@ use crate::config::DatapathConfig;
 /// The bits of a table's settings that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
 const CONFIG_DEPRECATED: u32 = 3;
 
+/// Bits since 1.4: what a table can do, in its features, and what it does, in its settings.
+const CONFIG_OF_1_4: u32 = TableMod::EVICTION | TableMod::VACANCY_EVENTS;
+
+/// The rule by which a table evicts (`OFPTMPEF_OTHER`, `_IMPORTANCE`, `_LIFETIME`).
+const EVICTION_FLAGS: u32 = 7;
+
 /// One flow table that there is.
 #[derive(Clone, Debug)]
 struct Table {
     name: String,
+    /// The bits without a meaning.
     config: u32,
+    /// Whether a controller lets it make room for new entries.
+    evicts: bool,
+    vacancy: Option<VacancyEvents>,
     /// None where it holds everything that runs.
     limits: Option<Box<Limits>>,
+}
+
+/// The vacancy events of a table (clause 7.3.4.6 of 1.4), in per cent of its size.
+#[derive(Clone, Copy, Debug)]
+struct VacancyEvents {
+    down: u8,
+    up: u8,
+    /// The event that comes next: the two come in turns.
+    next: TableReason,
 }
 
 /// A flow table as it is configured, beside what controllers set.
@@ -37,7 +56,8 @@ pub struct FlowTable {
     pub name: String,
     /// Most entries; `None` for as many as any table.
     pub max_entries: Option<u32>,
-    /// Whether a full table makes room for a new entry, by one that has a timeout.
+    /// Whether a full table makes room for a new entry, by one that has a timeout. A controller's
+    /// table-mod may ask for that too.
     pub evicts: bool,
     /// Parts of fields by which the entries are grouped: the largest group makes room.
     pub eviction_groups: Vec<(Field, BitRange)>,
@@ -50,17 +70,21 @@ pub(crate) struct Pipeline {
     max_entries: u32,
     configured: BTreeMap<TableId, FlowTable>,
     tables: Vec<Option<Table>>,
+    /// Whether any table has vacancy events.
+    has_vacancy_events: bool,
 }
 
 impl Pipeline {
     /// All tables, each with everything that runs.
     pub(crate) fn new(config: &DatapathConfig) -> Self {
-        let table = Table { name: String::new(), config: 0, limits: None };
+        let name = String::new();
+        let table = Table { name, config: 0, evicts: false, vacancy: None, limits: None };
         Self {
             n_tables: config.n_tables,
             max_entries: config.max_entries,
             configured: BTreeMap::new(),
             tables: vec![Some(table); config.n_tables.into()],
+            has_vacancy_events: false,
         }
     }
 
@@ -109,14 +133,16 @@ impl Pipeline {
     /// The parts of fields by which a full table groups its entries to make room for a new one;
     /// none where it refuses that.
     pub(crate) fn eviction_groups(&self, table_id: TableId) -> Option<&[(Field, BitRange)]> {
-        let table = self.configured.get(&table_id).filter(|table| table.evicts)?;
-        Some(&table.eviction_groups)
+        let configured = self.configured.get(&table_id);
+        let is_asked = || self.get(table_id).is_some_and(|table| table.evicts);
+        let evicts = configured.is_some_and(|table| table.evicts) || is_asked();
+        evicts.then(|| configured.map_or(&[][..], |table| &table.eviction_groups))
     }
 
     /// The tables that make room for new entries.
     pub(crate) fn evicting(&self) -> Vec<TableId> {
-        let evicting = self.configured.iter().filter(|(_, table)| table.evicts);
-        evicting.map(|(number, _)| *number).collect()
+        let tables = (0..self.n_tables).map(TableId);
+        tables.filter(|number| self.eviction_groups(*number).is_some()).collect()
     }
 
     /// Other names and limits of single tables. Where a table has more entries, they stay, and
@@ -155,9 +181,11 @@ impl Pipeline {
         let features = |(number, table): (u8, &Option<Table>)| {
             let table = table.as_ref()?;
             let id = TableId(number);
+            let abilities = if version.has_table_eviction() { CONFIG_OF_1_4 } else { 0 };
+            let config = table.config | abilities;
             let mut features = match &table.limits {
-                Some(limits) => limits.features(version, id, &table.name, table.config),
-                None => self.full(id).features(version, id, &table.name, table.config),
+                Some(limits) => limits.features(version, id, &table.name, config),
+                None => self.full(id).features(version, id, &table.name, config),
             };
             features.max_entries = self.max_entries(id);
             Some(features)
@@ -169,31 +197,108 @@ impl Pipeline {
         Limits::full(table_id, self.n_tables, self.most(table_id))
     }
 
-    /// Settings of every table.
-    pub(crate) fn descriptions(&self) -> Vec<TableMod> {
-        let config = |number: u8| self.tables.get(usize::from(number))?.as_ref();
-        let of = |number| Some(TableMod::new(TableId(number), config(number)?.config));
-        (0..self.n_tables).filter_map(of).collect()
+    /// Settings of every table. `active` says how many entries a table has.
+    pub(crate) fn descriptions(&self, active: impl Fn(TableId) -> u32) -> Vec<TableMod> {
+        let describe = |number| self.description(number, active(number));
+        (0..self.n_tables).map(TableId).filter_map(describe).collect()
     }
 
-    /// Takes a table-mod: its settings mean nothing in 1.3, but are kept (clause 7.3.3). No table
-    /// evicts entries or sends vacancy events.
+    fn description(&self, number: TableId, active: u32) -> Option<TableMod> {
+        let table = self.get(number)?;
+        let evicts = if table.evicts { TableMod::EVICTION } else { 0 };
+        let reports = if table.vacancy.is_some() { TableMod::VACANCY_EVENTS } else { 0 };
+        let vacancy = |of: VacancyEvents| Vacancy {
+            down: of.down,
+            up: of.up,
+            now: self.vacancy(number, active),
+        };
+        Some(TableMod {
+            eviction: Some(EVICTION_FLAGS),
+            vacancy: table.vacancy.map(vacancy),
+            ..TableMod::new(number, table.config | evicts | reports)
+        })
+    }
+
+    /// The part of a table with this number of entries that is vacant, in per cent.
+    fn vacancy(&self, number: TableId, active: u32) -> u8 {
+        let most = u64::from(self.max_entries(number));
+        let vacant = most.saturating_sub(active.into());
+        (vacant * 100).checked_div(most).unwrap_or(0) as u8
+    }
+
+    /// Takes a table-mod: its settings mean nothing in 1.3, but are kept (clause 7.3.3). Since 1.4
+    /// they are eviction and vacancy events. `active` says how many entries a table has.
     ///
     /// # Errors
-    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`, `OFPBPC_BAD_TYPE` for a property.
-    pub(crate) fn table_mod(&mut self, asked: &TableMod) -> Result<(), Error> {
+    /// `OFPTMFC_BAD_TABLE`; `OFPTMFC_BAD_CONFIG`, also for another rule of eviction than there is;
+    /// `OFPBPC_BAD_VALUE` for bounds of the vacancy that are none.
+    pub(crate) fn table_mod(
+        &mut self,
+        asked: &TableMod,
+        version: Version,
+        active: impl Fn(TableId) -> u32,
+    ) -> Result<(), Error> {
         let selected = self.selected(asked.table_id).ok_or(Error::TableModBadTable)?;
-        if asked.config & !CONFIG_DEPRECATED != 0 {
+        let of_version = if version.has_table_eviction() { CONFIG_OF_1_4 } else { 0 };
+        if asked.config & !(CONFIG_DEPRECATED | of_version) != 0
+            || asked.eviction.is_some_and(|flags| flags != EVICTION_FLAGS)
+        {
             return Err(Error::TableModBadConfig);
         }
-        if asked.eviction.is_some() || asked.vacancy.is_some() {
-            return Err(Error::BadPropertyBadType);
+        let bounds = asked.vacancy.unwrap_or(Vacancy { down: 0, up: 0, now: 0 });
+        if bounds.now != 0 || bounds.up > 100 || bounds.down > bounds.up {
+            return Err(Error::BadPropertyBadValue);
         }
-        let tables = self.tables.iter_mut().take(selected.end.into()).skip(selected.start.into());
-        for table in tables.flatten() {
-            table.config = asked.config;
+        for number in selected.map(TableId) {
+            let vacancy = self.vacancy(number, active(number));
+            let Some(Some(table)) = self.tables.get_mut(usize::from(number.0)) else { continue };
+            table.config = asked.config & CONFIG_DEPRECATED;
+            if !version.has_table_eviction() {
+                continue;
+            }
+            table.evicts = asked.config & TableMod::EVICTION != 0;
+            let is_low = vacancy < bounds.up;
+            let first = if is_low { TableReason::VacancyUp } else { TableReason::VacancyDown };
+            let next = table.vacancy.map_or(first, |events| events.next);
+            let events = VacancyEvents { down: bounds.down, up: bounds.up, next };
+            table.vacancy = (asked.config & TableMod::VACANCY_EVENTS != 0).then_some(events);
         }
+        self.note_vacancy_events();
         Ok(())
+    }
+
+    fn note_vacancy_events(&mut self) {
+        let mut tables = self.tables.iter().flatten();
+        self.has_vacancy_events = tables.any(|table| table.vacancy.is_some());
+    }
+
+    /// The vacancy events that are due, each once. `active` says how many entries a table has.
+    pub(crate) fn take_events(&mut self, active: impl Fn(TableId) -> u32) -> Vec<TableStatus> {
+        if !self.has_vacancy_events {
+            return Vec::new();
+        }
+        let mut due = Vec::new();
+        for number in (0..self.n_tables).map(TableId) {
+            let Some(events) = self.get(number).and_then(|table| table.vacancy) else { continue };
+            let vacancy = self.vacancy(number, active(number));
+            let (reason, next) = match events.next {
+                TableReason::VacancyDown if vacancy < events.down => {
+                    (TableReason::VacancyDown, TableReason::VacancyUp)
+                }
+                TableReason::VacancyUp if vacancy > events.up => {
+                    (TableReason::VacancyUp, TableReason::VacancyDown)
+                }
+                TableReason::VacancyDown | TableReason::VacancyUp | TableReason::Unknown(_) => {
+                    continue;
+                }
+            };
+            let table = self.description(number, active(number));
+            due.extend(table.map(|table| TableStatus { reason, table }));
+            if let Some(Some(table)) = self.tables.get_mut(usize::from(number.0)) {
+                table.vacancy = Some(VacancyEvents { next, ..events });
+            }
+        }
+        due
     }
 
     /// Replaces the pipeline, as a controller of the version asks; the tables whose entries go,
@@ -216,7 +321,8 @@ impl Pipeline {
             if place.is_some() {
                 return Err(Error::TableFeaturesBadTable);
             }
-            if features.config & !CONFIG_DEPRECATED != 0 {
+            let of_version = if version.has_table_eviction() { CONFIG_OF_1_4 } else { 0 };
+            if features.config & !(CONFIG_DEPRECATED | of_version) != 0 {
                 return Err(Error::TableFeaturesBadArgument);
             }
             let full = self.full(features.table_id);
@@ -225,7 +331,14 @@ impl Pipeline {
                 return Err(Error::TableFeaturesBadArgument);
             }
             let limits = (limits != full).then(|| Box::new(limits));
-            *place = Some(Table { name: features.name.clone(), config: features.config, limits });
+            let before = self.get(features.table_id);
+            *place = Some(Table {
+                name: features.name.clone(),
+                config: features.config & CONFIG_DEPRECATED,
+                evicts: before.is_some_and(|table| table.evicts),
+                vacancy: before.and_then(|table| table.vacancy),
+                limits,
+            });
         }
         let has = |id: &TableId| new.get(usize::from(id.0)).is_some_and(Option::is_some);
         if !has(&TableId(0)) {
@@ -248,6 +361,7 @@ impl Pipeline {
         let changed = pairs.filter(|(_, pair)| differs(*pair)).map(|(number, _)| TableId(number));
         let changed = changed.collect();
         self.tables = new;
+        self.note_vacancy_events();
         Ok(changed)
     }
 

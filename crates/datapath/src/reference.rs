@@ -27,7 +27,7 @@ use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
-use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::table::{TableFeatures, TableMod, TableStats, TableStatus};
 use openflow::{Cookie, Error, GroupId, MeterId, PortNo, QueueId, TableId, Version};
 use packet::PacketBuf;
 
@@ -66,6 +66,13 @@ pub struct Reference {
     unreported: Vec<Removed>,
     /// Table and cookie of the entries that entries teach, and that go with the last such one.
     taught_for_good: BTreeSet<(TableId, Cookie)>,
+    /// Entries so far; the age of the next one.
+    seq: u64,
+}
+
+/// The number of entries of a table.
+fn active(tables: &[Table]) -> impl Fn(TableId) -> u32 {
+    |id| tables.get(usize::from(id.0)).map_or(0, |table| table.entries().len() as u32)
 }
 
 impl Reference {
@@ -86,6 +93,7 @@ impl Reference {
             counters: DatapathCounters::default(),
             unreported: Vec::new(),
             taught_for_good: BTreeSet::new(),
+            seq: 0,
             config,
         }
     }
@@ -157,9 +165,12 @@ impl Reference {
         commands: &[BundleCommand],
         version: Version,
         now: Nanos,
+        out: &mut Out,
     ) -> Result<CommandOutcome, BundleRefused> {
         let before = self.clone();
+        let verdicts = out.len();
         let mut outcome = CommandOutcome::default();
+        let mut taught = Vec::new();
         for (at, command) in commands.iter().enumerate() {
             let done = match command {
                 BundleCommand::FlowMod(body) => self.flow_mod_alone(body, version, now),
@@ -167,6 +178,13 @@ impl Reference {
                 BundleCommand::MeterMod(body) => self.meter_mod_alone(body, now),
                 BundleCommand::PortMod(body) => {
                     self.port_mod(body).map(|_| CommandOutcome::default())
+                }
+                BundleCommand::PacketOut(body) => {
+                    self.run_packet_out(body, now, out).map(|mut effects| {
+                        taught.push(effects.take_taught());
+                        self.commit(effects, now);
+                        CommandOutcome::default()
+                    })
                 }
             };
             match done {
@@ -178,12 +196,15 @@ impl Reference {
                 Err(error) => {
                     let refused = self.counters.get(Counter::FlowModErrors);
                     *self = before;
+                    out.truncate(verdicts);
                     let refused = refused - self.counters.get(Counter::FlowModErrors);
                     self.counters.add(Counter::FlowModErrors, refused);
                     return Err(BundleRefused { at, error });
                 }
             }
         }
+        // None is learnt before the bundle is whole.
+        taught.into_iter().for_each(|effects| self.commit(effects, now));
         Ok(outcome)
     }
 }
@@ -226,13 +247,18 @@ impl Datapath for Reference {
         commands: &[BundleCommand],
         version: Version,
         now: Nanos,
+        out: &mut Out,
     ) -> Result<CommandOutcome, BundleRefused> {
-        let outcome = self.bundle_alone(commands, version, now)?;
+        let outcome = self.bundle_alone(commands, version, now, out)?;
         Ok(self.whole(outcome, now))
     }
 
-    fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
-        self.pipeline.table_mod(table_mod)
+    fn table_mod(&mut self, table_mod: &TableMod, version: Version) -> Result<(), Error> {
+        self.pipeline.table_mod(table_mod, version, active(&self.tables))
+    }
+
+    fn take_table_events(&mut self) -> Vec<TableStatus> {
+        self.pipeline.take_events(active(&self.tables))
     }
 
     fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {
@@ -281,7 +307,9 @@ impl Datapath for Reference {
         now: Nanos,
         out: &mut Out,
     ) -> Result<(), Error> {
-        self.run_packet_out(packet_out, now, out)
+        let effects = self.run_packet_out(packet_out, now, out)?;
+        self.commit(effects, now);
+        Ok(())
     }
 
     fn resume(&mut self, paused: &PacketIn, now: Nanos, out: &mut Out) -> Result<(), Error> {

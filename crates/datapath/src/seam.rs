@@ -10,7 +10,7 @@ use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
-use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::table::{TableFeatures, TableMod, TableStats, TableStatus};
 use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
@@ -53,6 +53,8 @@ pub enum BundleCommand {
     MeterMod(MeterMod),
     /// Changes a port's settings.
     PortMod(PortMod),
+    /// Sends a packet, which sees what the commands before it left.
+    PacketOut(PacketOut),
 }
 
 /// Why a bundle was not carried out.
@@ -99,7 +101,8 @@ pub trait Datapath: Send {
     fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error>;
 
     /// Carries out commands together (clause 7.3.9 of 1.4): no packet sees some of them and not the
-    /// others. Where one is refused, all is as it was before the first.
+    /// others. Where one is refused, all is as it was before the first, and no packet-out is sent.
+    /// Appends at least one verdict for each packet-out.
     ///
     /// # Errors
     /// That of the first command that is refused.
@@ -108,13 +111,18 @@ pub trait Datapath: Send {
         commands: &[BundleCommand],
         version: Version,
         now: Nanos,
+        out: &mut Out,
     ) -> Result<CommandOutcome, BundleRefused>;
 
-    /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
+    /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3); since
+    /// 1.4 it is about eviction and vacancy events.
     ///
     /// # Errors
-    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
-    fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error>;
+    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`, `OFPBPC_BAD_VALUE`.
+    fn table_mod(&mut self, table_mod: &TableMod, version: Version) -> Result<(), Error>;
+
+    /// The vacancy events that have become due since the last call.
+    fn take_table_events(&mut self) -> Vec<TableStatus>;
 
     /// Adds a port or replaces its description and settings; says which it was, or `None` when
     /// nothing changed. Flow entries stay (clause 4.6).

@@ -17,6 +17,8 @@ use openflow::{
     Match, MeterId, PortNo, QueueId, TableId, Version,
 };
 
+use packet::FlowKey;
+
 use crate::action_set::in_set_order;
 use crate::known_fields::KnownFields;
 use crate::pipeline::{Pipeline, table_of_new_entry};
@@ -61,12 +63,14 @@ pub(crate) enum ActionContext {
 ///
 /// # Errors
 /// `OFPBMC_BAD_PREREQ`; `OFPBMC_BAD_VALUE` for a VLAN id without `OFPVID_PRESENT` and, but in 1.0,
-/// for an ingress port that no packet can have.
+/// for an ingress port that is a reserved one; 0 is taken, as Open vSwitch takes it, and no packet
+/// has it.
 pub(crate) fn check_match(matching: &Match, version: Version) -> Result<(), Error> {
     matching.check_prerequisites()?;
     if let Some(in_port) = matching.exact(Field::InPort) {
         let port = PortNo(u32::try_from(in_port).map_err(|_| Error::BadMatchBadValue)?);
-        if version.has_bad_port_code() && !port.is_port() && port != PortNo::CONTROLLER {
+        let is_taken = port.is_port() || port == PortNo::CONTROLLER || port == PortNo(0);
+        if version.has_bad_port_code() && !is_taken {
             return Err(Error::BadMatchBadValue);
         }
     }
@@ -270,6 +274,30 @@ pub(crate) fn check_packet_out(packet_out: &PacketOut) -> Result<(), Error> {
         return Err(Error::BadRequestBadPacket);
     }
     Ok(())
+}
+
+/// The fields that others need as their prerequisites.
+const DECISIVE: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
+
+/// Checks the actions of a packet-out, whose packet has this key.
+///
+/// # Errors
+/// Those of [`check_actions`].
+pub(crate) fn check_packet_out_actions(
+    packet_out: &PacketOut,
+    key: &FlowKey,
+    existing: &Existing<'_>,
+) -> Result<(), Error> {
+    // The fields that the packet itself makes certain.
+    let shown = DECISIVE.iter().fold(Match::any(), |known, field| {
+        if key.has(*field) || *field == Field::VlanVid {
+            known.with(*field, key.get(*field))
+        } else {
+            known
+        }
+    });
+    let mut known = KnownFields::of(&shown);
+    check_actions(&packet_out.actions, ActionContext::PacketOut, &mut known, existing)
 }
 
 /// Checks a packet that a controller resumes, but for what is still to be done.
@@ -530,7 +558,7 @@ mod tests {
     #[test]
     fn a_match_must_be_possible() {
         let check = |field, value| check_match(&Match::any().with(field, value), Version::V1_3);
-        assert_eq!(check(Field::InPort, 0), Err(Error::BadMatchBadValue));
+        assert_eq!(check(Field::InPort, 0), Ok(()));
         assert_eq!(check(Field::InPort, 0xffff_fffb), Err(Error::BadMatchBadValue));
         assert_eq!(check(Field::InPort, 0xffff_fffe), Ok(()));
         assert_eq!(check(Field::VlanVid, 5), Err(Error::BadMatchBadValue));

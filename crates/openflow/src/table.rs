@@ -22,6 +22,11 @@ pub struct TableMod {
 }
 
 impl TableMod {
+    /// Of the settings: a full table makes room for a new entry (`OFPTC_EVICTION`, 1.4).
+    pub const EVICTION: u32 = 1 << 2;
+    /// Of the settings: vacancy events are sent (`OFPTC_VACANCY_EVENTS`, 1.4).
+    pub const VACANCY_EVENTS: u32 = 1 << 3;
+
     /// Settings without properties.
     #[must_use]
     pub const fn new(table_id: TableId, config: u32) -> Self {
@@ -44,9 +49,9 @@ numbered! {
     /// Why a table status is sent (`OFPTR_*`).
     pub enum TableReason: u8 {
         /// Less is vacant than the lower bound.
-        VacancyDown = 3 => "VACANCY_DOWN",
+        VacancyDown = 3 => "VACANCY_DOWN" since V1_4,
         /// More is vacant than the upper bound.
-        VacancyUp = 4 => "VACANCY_UP",
+        VacancyUp = 4 => "VACANCY_UP" since V1_4,
     }
 }
 

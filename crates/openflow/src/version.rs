@@ -183,6 +183,8 @@ capabilities! {
     has_flow_monitor since V1_4;
     /// Whether entries have an importance.
     has_importance since V1_4;
+    /// Whether tables evict entries and report their vacancy where their settings ask for it.
+    has_table_eviction since V1_4;
     /// Whether a table may copy another's entries.
     has_table_synchronisation since V1_4;
     /// Whether masks of asynchronous messages are properties, of which a change may leave some out,

@@ -31,7 +31,7 @@ mod watch;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use openflow::table::{TableFeatures, TableMod};
+use openflow::table::{TableFeatures, TableMod, TableStatus};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
 use self::bundle::Savepoint;
@@ -218,15 +218,22 @@ impl Control {
     /// Settings of the tables.
     #[must_use]
     pub fn table_desc(&self) -> Vec<TableMod> {
-        self.pipeline.descriptions()
+        self.pipeline.descriptions(|table| self.store.active(table))
     }
 
-    /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
+    /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3); since
+    /// 1.4 it is about eviction and vacancy events.
     ///
     /// # Errors
-    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
-    pub fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
-        self.pipeline.table_mod(table_mod)
+    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`, `OFPBPC_BAD_VALUE`.
+    pub fn table_mod(&mut self, table_mod: &TableMod, version: Version) -> Result<(), Error> {
+        self.pipeline.table_mod(table_mod, version, |table| self.store.active(table))
+    }
+
+    /// The vacancy events that have become due since the last call.
+    #[must_use]
+    pub fn take_table_events(&mut self) -> Vec<TableStatus> {
+        self.pipeline.take_events(|table| self.store.active(table))
     }
 
     /// Features of the tables, for a controller of the version.

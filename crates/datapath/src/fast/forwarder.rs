@@ -44,6 +44,7 @@ use packet::PacketBuf;
 use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
+pub(in crate::fast) use self::packet_out::Verdicts;
 pub use self::tier::{
     KeptCounts, KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner,
     TierSlotCounts, TierVerdict,
@@ -72,6 +73,7 @@ use crate::config::{DatapathConfig, Fragments};
 use crate::counter::{Counter, DropReason};
 use crate::select::FLOW_FIELDS;
 use crate::time::Nanos;
+use crate::verdict::Out;
 
 /// Destination of a forwarder's verdicts. Every buffer that a forwarder is given or takes comes
 /// back by one of these calls.
@@ -186,6 +188,8 @@ struct Core {
     tier: Tier,
     scratch: Scratch,
     decided: Vec<Decided>,
+    /// Verdicts on the packet-outs of bundles.
+    sent: Out,
     /// Digests of the packets of a batch, where they may be needed once more.
     digests: Vec<u128>,
     stages: Vec<StagedFrames>,
@@ -213,6 +217,7 @@ impl Core {
             tier: Tier::default(),
             scratch: Scratch::new(),
             decided: Vec::new(),
+            sent: Out::new(),
             digests: Vec::new(),
             stages: Vec::new(),
             figures: ForwarderFigures::default(),
@@ -229,9 +234,12 @@ impl Core {
                 BundleStep::More => return Applied::Busy(op),
                 BundleStep::Show => {
                     self.replica.show(ops, &mut self.versions);
-                    return Applied::Busy(op);
+                    if !self.carry_out_rest(ops) {
+                        return Applied::Busy(op);
+                    }
                 }
             },
+            Change::PacketOut(packet_out, at) => self.send_of_bundle(packet_out, *at),
             Change::Insert(_)
             | Change::Exchange { .. }
             | Change::Replace { .. }

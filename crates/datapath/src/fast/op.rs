@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use openflow::message::PacketOut;
 use openflow::{GroupId, Instruction, MeterId, PortNo, TableId};
 
 use super::compiled_match::CompiledMatch;
@@ -26,9 +27,9 @@ use crate::time::Nanos;
 pub struct Op(pub(crate) Change);
 
 impl Op {
-    /// Whether it changes what packets find; all but flushes of counters do.
+    /// Whether it changes what packets find; all but packet-outs and flushes of counters do.
     pub(in crate::fast) fn is_change(&self) -> bool {
-        !matches!(self.0, Change::Flush(_))
+        !matches!(self.0, Change::PacketOut(..) | Change::Flush(_))
     }
 
     /// Whether it changes flow entries only.
@@ -44,6 +45,7 @@ impl Op {
             | Change::Port { .. }
             | Change::Mirrors(_)
             | Change::Settings(_)
+            | Change::PacketOut(..)
             | Change::Flush(_) => false,
         }
     }
@@ -77,6 +79,9 @@ pub(crate) enum Change {
     Mirrors(Arc<Mirrors>),
     /// The treatments of misses, fragments and TTLs.
     Settings(Settings),
+    /// A packet-out of a bundle, which control has checked, at this time. The first forwarder sends
+    /// it.
+    PacketOut(Arc<PacketOut>, Nanos),
     /// All of these, at one moment between two packets.
     Bundle(Arc<[Op]>),
     /// Move every count that is kept anywhere else to the shared counters, in pieces between

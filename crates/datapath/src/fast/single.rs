@@ -10,21 +10,21 @@ use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
-use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::table::{TableFeatures, TableMod, TableStats, TableStatus};
 use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
 use super::control::{CommandCounts, Control, RemovalReport};
-use super::forwarder::{Applied, Forwarder, Sink};
+use super::forwarder::{Applied, Forwarder, Sink, Verdicts};
 use super::ids::Ticket;
 use super::op::Op;
 use crate::config::{DatapathConfig, Settings};
-use crate::counter::{DatapathCounters, DropReason};
+use crate::counter::DatapathCounters;
 use crate::mirrors::Mirror;
 use crate::seam::{BundleCommand, BundleRefused, CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
-use crate::verdict::{Out, Verdict};
+use crate::verdict::Out;
 use crate::vlans::PortVlans;
 
 /// Counts that a flush moves in one go; here no port waits meanwhile.
@@ -147,33 +147,6 @@ impl Fast {
     }
 }
 
-/// Puts a forwarder's verdicts on a list.
-struct Verdicts<'a>(&'a mut Out);
-
-impl Sink for Verdicts<'_> {
-    fn output(&mut self, port: PortNo, queue: Option<QueueId>, frame: PacketBuf) {
-        self.0.push(Verdict::Output { port, queue, frame });
-    }
-
-    fn packet_in(&mut self, message: PacketIn, max_len: u16) {
-        self.0.push(Verdict::PacketIn { message, max_len });
-    }
-
-    fn dropped(&mut self, reason: DropReason) {
-        self.0.push(Verdict::Drop { reason });
-    }
-
-    fn held(&mut self) {
-        self.0.push(Verdict::Held);
-    }
-
-    fn done(&mut self, _frame: PacketBuf) {}
-
-    fn spare(&mut self) -> PacketBuf {
-        PacketBuf::default()
-    }
-}
-
 impl Datapath for Fast {
     fn config(&self) -> &DatapathConfig {
         &self.config
@@ -223,16 +196,24 @@ impl Datapath for Fast {
         commands: &[BundleCommand],
         version: Version,
         now: Nanos,
+        out: &mut Out,
     ) -> Result<CommandOutcome, BundleRefused> {
         let inner = self.inner.get_mut();
         let done = inner.control.bundle(commands, version, now);
         let outcome = done.map(|done| inner.outcome(done));
+        if inner.forwarder.give_sent(&mut Verdicts(out)) {
+            inner.learn();
+        }
         self.recount();
         outcome
     }
 
-    fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {
-        self.inner.get_mut().control.table_mod(table_mod)
+    fn table_mod(&mut self, table_mod: &TableMod, version: Version) -> Result<(), Error> {
+        self.inner.get_mut().control.table_mod(table_mod, version)
+    }
+
+    fn take_table_events(&mut self) -> Vec<TableStatus> {
+        self.inner.get_mut().control.take_table_events()
     }
 
     fn port_set(&mut self, desc: PortDesc, now: Nanos) -> Option<PortReason> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::table::{OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TypeId};
+use openflow::table::{
+    OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TableReason, TypeId, Vacancy,
+};
 use openflow::text::parse_flow_mod;
 use openflow::{ActionKind, Error, Field, InstructionKind, TableId, Version};
 
@@ -93,10 +95,48 @@ fn a_name_and_deprecated_settings_leave_the_entries() {
         ("acl", 3)
     );
     let table_mod = |table: u8, config| TableMod::new(TableId(table), config);
-    pipeline.table_mod(&table_mod(255, 1)).unwrap();
+    let run = |pipeline: &mut Pipeline, table, config| {
+        pipeline.table_mod(&table_mod(table, config), Version::V1_3, |_| 0)
+    };
+    run(&mut pipeline, 255, 1).unwrap();
     assert!(pipeline.features(Version::V1_3).iter().all(|f| f.config == 1));
-    assert_eq!(pipeline.table_mod(&table_mod(3, 0)), Err(Error::TableModBadTable));
-    assert_eq!(pipeline.table_mod(&table_mod(0, 4)), Err(Error::TableModBadConfig));
+    assert_eq!(run(&mut pipeline, 3, 0), Err(Error::TableModBadTable));
+    assert_eq!(run(&mut pipeline, 0, 4), Err(Error::TableModBadConfig));
+}
+
+#[test]
+fn vacancy_events_come_in_turns() {
+    let mut pipeline = pipeline();
+    pipeline.set_max_entries(10);
+    let version = Version::V1_4;
+    let config = TableMod::VACANCY_EVENTS;
+    let asked = |down, up| TableMod {
+        vacancy: Some(Vacancy { down, up, now: 0 }),
+        ..TableMod::new(TableId(1), config)
+    };
+    for (down, up) in [(60, 40), (50, 101), (200, 200)] {
+        let refused = pipeline.table_mod(&asked(down, up), version, |_| 0);
+        assert_eq!(refused, Err(Error::BadPropertyBadValue), "{down} {up}");
+    }
+    pipeline.table_mod(&asked(30, 60), version, |_| 0).unwrap();
+    let mut seen = Vec::new();
+    for active in [0, 3, 7, 8, 9, 10, 9, 4, 3, 2, 7, 8, 7, 1] {
+        let due = pipeline.take_events(|table| if table == TableId(1) { active } else { 9 });
+        seen.extend(due.into_iter().map(|status| {
+            let now = status.table.vacancy.unwrap().now;
+            (active, status.table.table_id, status.reason, u32::from(now))
+        }));
+    }
+    let (down, up, table) = (TableReason::VacancyDown, TableReason::VacancyUp, TableId(1));
+    let expected = [(8, down, 20), (3, up, 70), (8, down, 20), (1, up, 90)];
+    assert_eq!(seen, expected.map(|(active, reason, now)| (active, table, reason, now)));
+    // Another version's table-mod does not end them; one without them does.
+    pipeline.table_mod(&TableMod::new(TableId(1), 3), Version::V1_3, |_| 0).unwrap();
+    assert_eq!(pipeline.take_events(|_| 9).len(), 1);
+    pipeline.table_mod(&TableMod::new(TableId::ALL, 0), version, |_| 0).unwrap();
+    assert!(pipeline.take_events(|_| 1).is_empty());
+    let all = pipeline.descriptions(|_| 5);
+    assert!(all.iter().all(|table| (table.config, table.vacancy) == (0, None)));
 }
 
 #[test]

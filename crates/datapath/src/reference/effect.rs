@@ -86,6 +86,14 @@ impl Effects {
         });
     }
 
+    /// Takes out the entries that the packet has taught.
+    pub(super) fn take_taught(&mut self) -> Self {
+        let is_taught = |effect: &Effect| matches!(effect, Effect::Taught(_));
+        let (taught, others) = std::mem::take(&mut self.list).into_iter().partition(is_taught);
+        self.list = others;
+        Self { list: taught, meters: BTreeMap::new() }
+    }
+
     /// A meter's buckets after what was written down so far.
     pub(super) fn buckets(&self, id: MeterId) -> Option<&[TokenBucket]> {
         self.meters.get(&id).map(Vec::as_slice)
@@ -94,11 +102,10 @@ impl Effects {
 
 impl Reference {
     /// Carries out what a packet's run has listed.
-    pub(super) fn commit(&mut self, effects: Effects, now: Nanos) {
+    pub(super) fn commit(&mut self, mut effects: Effects, now: Nanos) {
         // Entries that the packet has matched are counted at their places before any changes them.
-        let is_taught = |effect: &Effect| matches!(effect, Effect::Taught(_));
-        let (taught, others): (Vec<_>, Vec<_>) = effects.list.into_iter().partition(is_taught);
-        for effect in others.into_iter().chain(taught) {
+        let taught = effects.take_taught();
+        for effect in effects.list.into_iter().chain(taught.list) {
             self.carry_out(effect, now);
         }
     }

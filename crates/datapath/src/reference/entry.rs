@@ -24,7 +24,9 @@ pub(crate) struct Entry {
     pub(super) idle_timeout_s: u16,
     pub(super) hard_timeout_s: u16,
     pub(super) flags: FlowModFlags,
-    importance: u16,
+    pub(super) importance: u16,
+    /// Its age: of two entries the older one has the lower number.
+    pub(super) seq: u64,
     /// In the order of the message; executed in the order of [`openflow::InstructionKind`].
     pub(super) instructions: Arc<[Instruction]>,
     pub(super) created: Nanos,
@@ -36,7 +38,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(flow_mod: &FlowMod, version: Version, now: Nanos) -> Self {
+    pub(super) fn new(flow_mod: &FlowMod, version: Version, now: Nanos, seq: u64) -> Self {
         Self {
             priority: flow_mod.priority,
             precedence: Precedence::of_flow_mod(flow_mod, version),
@@ -48,6 +50,7 @@ impl Entry {
             hard_timeout_s: flow_mod.hard_timeout_s,
             flags: flow_mod.flags,
             importance: flow_mod.importance,
+            seq,
             instructions: flow_mod.instructions.as_slice().into(),
             created: now,
             last_used: now,

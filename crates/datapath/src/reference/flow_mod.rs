@@ -3,6 +3,7 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use openflow::flow::{FlowMod, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
@@ -102,10 +103,10 @@ impl Reference {
         {
             return Err(Error::FlowModOverlap);
         }
-        let mut entry = Entry::new(flow_mod, version, now);
+        let mut entry = Entry::new(flow_mod, version, now, self.seq);
         let mut removed = Vec::new();
         let max_entries = self.pipeline.max_entries(table_id) as usize;
-        let is_room = table.live(now) < max_entries;
+        let surplus = (table.live(now) + 1).saturating_sub(max_entries);
         let old = table.find_strict(&flow_mod.matching, precedence);
         if let Some(old) = old.and_then(|i| table.get_mut(i)).filter(|old| !old.is_expired(now)) {
             let resets = flow_mod.flags.contains(FlowModFlags::RESET_COUNTS);
@@ -113,22 +114,59 @@ impl Reference {
                 entry.packets = old.packets;
                 entry.bytes = old.bytes;
             }
+            entry.seq = old.seq;
             *old = entry;
-        } else if !is_room {
-            return Err(Error::FlowModTableFull);
         } else {
+            let evicted = self.evicted(table_id, surplus, now)?;
+            let Some(table) = self.tables.get(usize::from(number)) else {
+                return Err(Error::FlowModBadTableId);
+            };
             let is_full = table.entries().len() >= max_entries;
             // In the way is the equal entry, or any when they fill the table.
             removed = self.remove(number..number + 1, now, |old| {
+                if evicted.contains(&old.seq) {
+                    return Some(FlowRemovedReason::Eviction);
+                }
                 let equal = old.precedence == precedence && old.matching == flow_mod.matching;
                 old.expired(now).filter(|_| equal || is_full)
             });
             if let Some(table) = self.tables.get_mut(usize::from(number)) {
                 table.insert(entry);
             }
+            self.seq += 1;
         }
         self.counters.add(Counter::FlowsAdded, 1);
         Ok(CommandOutcome { added: 1, removed, ..CommandOutcome::default() })
+    }
+
+    /// The entries of a table, by their age, that go so that as many new ones have room: first
+    /// those of the least importance, and of these the ones whose timeout would be over first.
+    /// Entries without a timeout stay.
+    ///
+    /// # Errors
+    /// `OFPFMFC_TABLE_FULL` where the table refuses that, or has too few.
+    fn evicted(
+        &self,
+        table_id: TableId,
+        needed: usize,
+        now: Nanos,
+    ) -> Result<BTreeSet<u64>, Error> {
+        if needed == 0 {
+            return Ok(BTreeSet::new());
+        }
+        let evicts = self.pipeline.eviction_groups(table_id).is_some();
+        let table = self.tables.get(usize::from(table_id.0)).filter(|_| evicts);
+        let entries = table.ok_or(Error::FlowModTableFull)?.entries();
+        let mut all: Vec<_> = entries
+            .iter()
+            .filter(|entry| !entry.is_expired(now))
+            .filter_map(|entry| Some((entry.importance, entry.expiry()?.0, entry.seq)))
+            .collect();
+        all.sort_unstable();
+        if all.len() < needed {
+            return Err(Error::FlowModTableFull);
+        }
+        Ok(all.into_iter().take(needed).map(|(.., seq)| seq).collect())
     }
 
     /// In 1.0 a modify that finds nothing adds, and one that finds something changes the cookie as

@@ -1,28 +1,25 @@
 //! Packet-outs: a list of actions on a packet that the controller gives (clause 7.3.7).
 
+use openflow::Error;
 use openflow::message::PacketOut;
-use openflow::{Error, Field, Match};
-use packet::{FlowKey, PacketBuf};
+use packet::PacketBuf;
 
 use super::Reference;
-use super::effect::Effect;
+use super::effect::{Effect, Effects};
 use super::run::{PacketState, Run};
 use crate::counter::Counter;
-use crate::known_fields::KnownFields;
 use crate::time::Nanos;
-use crate::validate::{ActionContext, Existing, check_actions, check_packet_out};
+use crate::validate::{Existing, check_packet_out, check_packet_out_actions};
 use crate::verdict::Out;
 
-/// The fields that others need as their prerequisites.
-const DECISIVE: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
-
 impl Reference {
+    /// The effects of a packet-out, which are still to be carried out.
     pub(super) fn run_packet_out(
-        &mut self,
+        &self,
         packet_out: &PacketOut,
         now: Nanos,
         out: &mut Out,
-    ) -> Result<(), Error> {
+    ) -> Result<Effects, Error> {
         check_packet_out(packet_out)?;
         let frame = PacketBuf::from_slice(&packet_out.data);
         let packet = PacketState::arriving(frame, packet_out.in_port);
@@ -31,26 +28,13 @@ impl Reference {
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.get(id).is_some(),
         };
-        let mut known = KnownFields::of(&shown(&packet.key()));
-        check_actions(&packet_out.actions, ActionContext::PacketOut, &mut known, &existing)?;
+        check_packet_out_actions(packet_out, &packet.key(), &existing)?;
 
         let mut run = Run::new(self, now, out);
         run.may_start_pipeline = true;
         run.effect(Effect::Count(Counter::PacketOuts));
         run.packet_out(packet, &packet_out.actions);
         let (effects, _) = run.end();
-        self.commit(effects, now);
-        Ok(())
+        Ok(effects)
     }
-}
-
-/// The fields that the packet itself makes certain.
-fn shown(key: &FlowKey) -> Match {
-    DECISIVE.iter().fold(Match::any(), |known, field| {
-        if key.has(*field) || *field == Field::VlanVid {
-            known.with(*field, key.get(*field))
-        } else {
-            known
-        }
-    })
 }

@@ -469,8 +469,9 @@ fn removed_entries_carry_their_last_counters() {
 #[test]
 fn table_mods_are_accepted_without_an_effect() {
     let mut dp = datapath();
-    let run =
-        |dp: &mut dyn Datapath, table_id, config| dp.table_mod(&TableMod::new(table_id, config));
+    let run = |dp: &mut dyn Datapath, table_id, config| {
+        dp.table_mod(&TableMod::new(table_id, config), Version::V1_3)
+    };
     assert_eq!(run(&mut *dp, TableId::ALL, 0), Ok(()));
     assert_eq!(run(&mut *dp, TableId(7), 3), Ok(()));
     assert_eq!(run(&mut *dp, TableId(7), 4), Err(Error::TableModBadConfig));
@@ -672,7 +673,7 @@ fn a_table_that_is_gone_is_no_table() {
         let request = FlowStatsRequest { table_id: TableId(1), ..FlowStatsRequest::all() };
         assert_eq!(dp.flow_stats(&request, Nanos(0)), Err(Error::BadRequestBadTableId));
         let table_mod = TableMod::new(TableId(1), 0);
-        assert_eq!(dp.table_mod(&table_mod), Err(Error::TableModBadTable));
+        assert_eq!(dp.table_mod(&table_mod, Version::V1_3), Err(Error::TableModBadTable));
     }
 }
 

@@ -5,9 +5,11 @@ use std::fmt::Debug;
 
 use datapath::fast::testing::Template;
 use datapath::fast::{Fast, Sink};
-use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
+use datapath::{
+    BundleCommand, Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict,
+};
 use openflow::flow::{FlowStats, FlowStatsRequest};
-use openflow::message::PacketIn;
+use openflow::message::{PacketIn, PacketOut};
 use openflow::{Field, GroupId, MeterId, PortNo, QueueId, TupleForm, Version};
 use packet::PacketBuf;
 
@@ -171,10 +173,10 @@ impl Pair<'_> {
             Step::MeterMod(meter_mod) => {
                 same("meter-mod", r.meter_mod(meter_mod, now), f.meter_mod(meter_mod, now))
             }
-            Step::Bundle(commands) => {
-                let version = Version::V1_3;
-                same("bundle", r.bundle(commands, version, now), f.bundle(commands, version, now))?;
-                self.look(&FlowStatsRequest::all())
+            Step::Bundle(commands) => self.bundle(commands),
+            Step::TableMod(table_mod) => {
+                let done = r.table_mod(table_mod, Version::V1_4);
+                same("table-mod", done, f.table_mod(table_mod, Version::V1_4))
             }
             Step::PortMod(port_mod) => same("port-mod", r.port_mod(port_mod), f.port_mod(port_mod)),
             Step::PortSet(desc) => {
@@ -196,12 +198,7 @@ impl Pair<'_> {
                     f.table_features(Version::V1_3),
                 )
             }
-            Step::PacketOut(packet_out) => {
-                let sent = r.packet_out(packet_out, now, &mut self.out);
-                let expected = Batch::of(&mut self.out);
-                same("packet-out", sent, f.packet_out(packet_out, now, &mut self.out))?;
-                self.resume_all("packet-out", expected)
-            }
+            Step::PacketOut(packet_out) => self.packet_out(packet_out),
             Step::Packets(port, frames) => self.packets(*port, frames),
             Step::Wait(ns) => {
                 self.now = Nanos(now.0 + ns);
@@ -210,6 +207,7 @@ impl Pair<'_> {
             Step::Look(request) => {
                 same("next expiry", r.next_expiry(), f.next_expiry())?;
                 same("expiry", r.expire(now), f.expire(now))?;
+                same("table events", r.take_table_events(), f.take_table_events())?;
                 self.look(request)
             }
             Step::Trace(port, frame) => {
@@ -218,6 +216,24 @@ impl Pair<'_> {
                 same("trace", expected, f.trace(frame, *port, now))
             }
         }
+    }
+
+    fn bundle(&mut self, commands: &[BundleCommand]) -> Result<(), Difference> {
+        let (r, f, now) = (&mut self.reference, &mut self.fast, self.now);
+        let version = Version::V1_3;
+        let done = r.bundle(commands, version, now, &mut self.out);
+        let expected = Batch::of(&mut self.out);
+        same("bundle", done, f.bundle(commands, version, now, &mut self.out))?;
+        self.resume_all("bundle", expected)?;
+        self.look(&FlowStatsRequest::all())
+    }
+
+    fn packet_out(&mut self, packet_out: &PacketOut) -> Result<(), Difference> {
+        let (r, f, now) = (&mut self.reference, &mut self.fast, self.now);
+        let sent = r.packet_out(packet_out, now, &mut self.out);
+        let expected = Batch::of(&mut self.out);
+        same("packet-out", sent, f.packet_out(packet_out, now, &mut self.out))?;
+        self.resume_all("packet-out", expected)
     }
 
     fn packets(&mut self, port: PortNo, frames: &[u32]) -> Result<(), Difference> {

@@ -12,7 +12,7 @@ use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
-use openflow::table::{TableFeatures, TableProperty};
+use openflow::table::{TableFeatures, TableMod, TableProperty, Vacancy};
 use openflow::{
     Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match, MeterId, PortNo, TableId,
     TupleForm, TwelveTuple, Version,
@@ -32,6 +32,8 @@ pub(crate) enum Step {
     MeterMod(MeterMod),
     /// All of these or none.
     Bundle(Vec<BundleCommand>),
+    /// Eviction and vacancy events.
+    TableMod(TableMod),
     PortMod(PortMod),
     PortSet(PortDesc),
     PortRemove(PortNo),
@@ -207,6 +209,8 @@ struct Maker {
     /// Batches of a hundred that have commands before them.
     churn: u64,
     has_bundles: bool,
+    /// None while packets teach: what those of bundles teach holds after the bundle.
+    has_bundled_packet_outs: bool,
     has_conjunctions: bool,
     config: DatapathConfig,
     frames: Vec<Vec<u8>>,
@@ -244,6 +248,7 @@ impl Maker {
             style,
             churn,
             has_bundles,
+            has_bundled_packet_outs: seed % 4 == 1 && !seed.is_multiple_of(7),
             has_conjunctions,
             config,
             keys,
@@ -271,6 +276,12 @@ impl Maker {
             if self.rng.percent(60) {
                 self.table_miss(table);
             }
+        }
+        if self.config.max_entries == 8 && !self.size.entries.is_multiple_of(3) {
+            let config = TableMod::EVICTION | TableMod::VACANCY_EVENTS;
+            let vacancy = Some(Vacancy { down: 25, up: 50, now: 0 });
+            let table_mod = TableMod { vacancy, ..TableMod::new(TableId::ALL, config) };
+            self.steps.push(Step::TableMod(table_mod));
         }
         for _ in 0..self.size.entries {
             self.flow_mod(&[100, 0, 0, 0, 0]);
@@ -334,7 +345,11 @@ impl Maker {
     fn bundle(&mut self) {
         let begin = self.steps.len();
         let is_refused = self.rng.percent(40);
+        let has_packet_outs = self.has_bundled_packet_outs && self.rng.percent(50);
         for _ in 0..2 + self.rng.below(20) {
+            if has_packet_outs && self.rng.percent(20) {
+                self.packet_out();
+            }
             match self.rng.weighted(&[80, 10, 5, 5]) {
                 0 => self.flow_mod(&[45, 15, 12, 10, 18]),
                 1 => self.group_mod(),
@@ -355,8 +370,12 @@ impl Maker {
                 };
                 Some(BundleCommand::GroupMod(GroupMod { command, ..group_mod }))
             }
-            Step::MeterMod(meter_mod) => Some(BundleCommand::MeterMod(meter_mod)),
+            // The bands of a meter change before the packet-outs are sent.
+            Step::MeterMod(meter_mod) if !has_packet_outs => {
+                Some(BundleCommand::MeterMod(meter_mod))
+            }
             Step::PortMod(port_mod) => Some(BundleCommand::PortMod(port_mod)),
+            Step::PacketOut(packet_out) => Some(BundleCommand::PacketOut(packet_out)),
             _ => None,
         });
         let commands = commands.collect();

@@ -140,6 +140,7 @@ fn line(scenario: &Scenario, step: &Step) -> String {
         Step::Trace(port, frame) => format!("trace from port {port} {}", hex(frame)),
         Step::MeterMod(_)
         | Step::Bundle(_)
+        | Step::TableMod(_)
         | Step::PortMod(_)
         | Step::PortRemove(_)
         | Step::PortVlans(..)

@@ -6,7 +6,7 @@ use super::flow::{
 use super::group::format_group;
 use super::meter::format_meter;
 use super::notice::{format_async, format_port_status, format_queues, format_role_status};
-use super::table::{format_table_desc, format_tables};
+use super::table::{format_table_desc, format_table_status, format_tables};
 use crate::action::{ActionKind, METER};
 use crate::group::{GroupFeatures, GroupStats};
 use crate::id::{PortNo, TableId, Xid};
@@ -43,6 +43,7 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
         Message::GetAsyncReply(config) => {
             title("OFPT_GET_ASYNC_REPLY") + &format_async(version, config)
         }
+        Message::TableStatus(status) => title("OFPT_TABLE_STATUS") + &format_table_status(status),
         Message::RoleStatus(status) => title("OFPT_ROLE_STATUS") + &format_role_status(status),
         Message::QueueGetConfigReply(config) => {
             title("OFPT_QUEUE_GET_CONFIG_REPLY") + &format_queues(config.port, &config.queues)

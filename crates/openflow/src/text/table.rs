@@ -5,7 +5,7 @@ use super::flow::format_count;
 use super::reply::action_words;
 use crate::field::Field;
 use crate::instruction::{INSTRUCTIONS, InstructionRow};
-use crate::table::{TableAbilities, TableMod, TableStats};
+use crate::table::{TableAbilities, TableMod, TableStats, TableStatus};
 use crate::version::Version;
 
 /// The bits of 1.0's wildcards with the words of their fields; those of one prefix are named
@@ -56,16 +56,39 @@ pub(super) fn format_tables(version: Version, tables: &[TableStats]) -> String {
     out
 }
 
-/// A table's settings in a line, as `ovs-ofctl dump-table-desc` has them.
+/// The bits of a table's rule of eviction (`OFPTMPEF_*`).
+const EVICTION_FLAGS: [(u32, &str); 3] =
+    [(1, "OTHER"), (1 << 1, "IMPORTANCE"), (1 << 2, "LIFETIME")];
+
+/// A table's settings in three lines, as `ovs-ofctl dump-table-desc` has them.
 pub(super) fn format_table_desc(table: &TableMod) -> String {
     let bit = |bit: u32| if table.config & bit == 0 { "off" } else { "on" };
-    let mut out = format!("  table {}:\n   eviction={}", table.table_id.0, bit(1 << 2));
-    out += &format!(" vacancy={}", bit(1 << 3));
-    if let Some(vacancy) = table.vacancy {
+    let flags = match table.eviction {
+        None => "(default)".to_owned(),
+        Some(0) => "0".to_owned(),
+        Some(bits) => {
+            let known = EVICTION_FLAGS.iter().filter(|(flag, _)| bits & flag != 0);
+            let mut words: Vec<String> = known.map(|(_, word)| (*word).to_owned()).collect();
+            let rest = EVICTION_FLAGS.iter().fold(bits, |rest, (flag, _)| rest & !flag);
+            words.extend((rest != 0).then(|| format!("{rest:#x}")));
+            words.join("|")
+        }
+    };
+    let (evicts, number) = (bit(TableMod::EVICTION), table.table_id.0);
+    let mut out = format!("  table {number}:\n   eviction={evicts} eviction_flags={flags}");
+    out += &format!("\n   vacancy={}", bit(TableMod::VACANCY_EVENTS));
+    let is_on = table.config & TableMod::VACANCY_EVENTS != 0;
+    if let Some(vacancy) = table.vacancy.filter(|_| is_on) {
         let (down, up, now) = (vacancy.down, vacancy.up, vacancy.now);
         out += &format!(" vacancy_down={down}% vacancy_up={up}% vacancy={now}%");
     }
     out
+}
+
+/// A table status, as `ovs-ofctl monitor` prints it.
+pub(super) fn format_table_status(status: &TableStatus) -> String {
+    let table = format_table_desc(&status.table);
+    format!(" reason={}\ntable_desc:-\n{table}", status.reason.text())
 }
 
 fn counts(table: &TableStats) -> String {
@@ -225,9 +248,9 @@ fn actions_text(version: Version, can: &TableAbilities) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::format_tables;
+    use super::{format_table_desc, format_tables};
     use crate::id::TableId;
-    use crate::table::{TableAbilities, TableStats};
+    use crate::table::{TableAbilities, TableMod, TableStats, Vacancy};
     use crate::version::Version;
 
     fn table(number: u8, name: &str, wildcards: u32, active_count: u32) -> TableStats {
@@ -285,6 +308,31 @@ mod tests {
             text,
             "\n  table 5:\n    active=0, lookup=0, matched=0\n\n  tables 6...9: ditto\n"
         );
+    }
+
+    #[test]
+    fn settings_of_tables_are_as_open_vswitch_prints_them() {
+        let table = |config, eviction, vacancy| TableMod {
+            eviction,
+            vacancy,
+            ..TableMod::new(TableId(3), config)
+        };
+        let vacancy = Some(Vacancy { down: 20, up: 80, now: 99 });
+        let title = "  table 3:\n   eviction=";
+        for (table, text) in [
+            (table(0, None, None), "off eviction_flags=(default)\n   vacancy=off"),
+            (
+                table(4, Some(7), vacancy),
+                "on eviction_flags=OTHER|IMPORTANCE|LIFETIME\n   vacancy=off",
+            ),
+            (
+                table(8, Some(0x12), vacancy),
+                "off eviction_flags=IMPORTANCE|0x10\n   vacancy=on vacancy_down=20% vacancy_up=80% \
+                 vacancy=99%",
+            ),
+        ] {
+            assert_eq!(format_table_desc(&table), format!("{title}{text}"));
+        }
     }
 
     /// The expected text is what `ovs-ofctl ofp-print` of Open vSwitch 3.1 prints, but for

@@ -17,6 +17,7 @@ pub(crate) fn default_in(version: Version) -> AsyncConfig {
         .with(AsyncEvent::PortStatus, [all(AsyncEvent::PortStatus); 2])
         .with(AsyncEvent::FlowRemoved, [all(AsyncEvent::FlowRemoved), 0])
         .with(AsyncEvent::RoleStatus, [all(AsyncEvent::RoleStatus); 2])
+        .with(AsyncEvent::TableStatus, [all(AsyncEvent::TableStatus), 0])
 }
 
 /// The bit of packet-ins with an invalid TTL.
@@ -54,7 +55,7 @@ pub(crate) fn check(version: Version, asked: &AsyncConfig) -> Result<(), Error> 
         if bits & !event.reasons(version) != 0 {
             return Err(Error::AsyncConfigInvalid);
         }
-        if bits != 0 && matches!(event, AsyncEvent::TableStatus | AsyncEvent::RequestForward) {
+        if bits != 0 && event == AsyncEvent::RequestForward {
             return Err(Error::AsyncConfigUnsupported);
         }
     }

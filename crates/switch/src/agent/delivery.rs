@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use datapath::Removed;
+use datapath::fast::Control;
 use openflow::Message;
 use openflow::message::{AsyncEvent, PacketIn};
 use openflow::port::PortStatus;
@@ -127,6 +128,16 @@ impl Agent {
         self.broadcast(&Rc::new(Message::PortStatus(status)), |peer| {
             peer.wants(AsyncEvent::PortStatus, reason.number())
         });
+    }
+
+    /// Sends the vacancy events of tables that have become due.
+    pub(super) fn send_table_events(&self) {
+        for status in self.bridge.with_control(Control::take_table_events).unwrap_or_default() {
+            let reason = status.reason.number();
+            self.broadcast(&Rc::new(Message::TableStatus(status)), |peer| {
+                peer.wants(AsyncEvent::TableStatus, reason)
+            });
+        }
     }
 
     /// Sends a flow-removed message for each removed entry that asked for one.

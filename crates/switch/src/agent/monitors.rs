@@ -346,8 +346,10 @@ impl Agent {
     }
 
     /// Reports the changes of flow entries since the last call to the connections that monitor
-    /// them. `own` is the request that has made them, if one has.
+    /// them, and vacancy events to controllers. `own` is the request that has made them, if one
+    /// has.
     pub(super) fn report_changes(&self, own: Option<(ConnectionId, Xid)>) {
+        self.send_table_events();
         if !self.is_watched.get() {
             return;
         }

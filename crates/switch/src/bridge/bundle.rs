@@ -31,7 +31,11 @@ pub(crate) struct RefusedMessage {
 pub(crate) fn is_bundled(kind: MessageKind) -> bool {
     matches!(
         kind,
-        MessageKind::FlowMod | MessageKind::GroupMod | MessageKind::MeterMod | MessageKind::PortMod
+        MessageKind::FlowMod
+            | MessageKind::GroupMod
+            | MessageKind::MeterMod
+            | MessageKind::PortMod
+            | MessageKind::PacketOut
     )
 }
 
@@ -44,6 +48,7 @@ pub(super) fn command(frame: &[u8]) -> Result<BundleCommand, Error> {
         Message::GroupMod(body) => Ok(BundleCommand::GroupMod(body)),
         Message::MeterMod(body) => Ok(BundleCommand::MeterMod(body)),
         Message::PortMod(body) => Ok(BundleCommand::PortMod(body)),
+        Message::PacketOut(body) => Ok(BundleCommand::PacketOut(body)),
         _ => Err(Error::BundleMsgUnsup),
     }
 }

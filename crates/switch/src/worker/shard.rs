@@ -471,7 +471,9 @@ impl Shard {
     ) -> Option<ShardCommand> {
         match (command, &mut self.forwarding) {
             (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => {
-                if let Applied::Busy(op) = forwarder.apply(op, time) {
+                let applied = forwarder.apply(op, time);
+                self.send_of_bundles(pool);
+                if let Applied::Busy(op) = applied {
                     return Some(ShardCommand::Op(op));
                 }
             }
@@ -530,6 +532,16 @@ impl Shard {
             (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}
         }
         None
+    }
+
+    /// Sends the packet-outs of a bundle that packets have come to see.
+    fn send_of_bundles(&mut self, pool: &mut Pool) {
+        let sending = self.forwarding.tables_mut().filter(|forwarder| forwarder.has_sent());
+        let Some(forwarder) = sending else { return };
+        let (egress, ports) = (&mut self.egress, &mut self.ports);
+        forwarder.give_sent(&mut TxSink { egress, ports, pool, pending: &mut self.pending });
+        report_learnt(forwarder, &mut self.egress, &mut self.pending);
+        self.flush(pool);
     }
 
     /// Forwards a batch from a port, or several where receiving is no system call, but no more

@@ -3,13 +3,15 @@
 use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
-use openflow::message::{ControllerRole, MultipartReplyBody, MultipartRequestBody, Role};
+use openflow::message::{
+    ControllerRole, MultipartReplyBody, MultipartRequestBody, PacketOut, Role,
+};
 use openflow::port::{PortConfig, PortFeatures, PortMod};
 use openflow::{
     Action, Error, Field, GroupId, MacAddr, Match, Message, MessageKind, PortNo, Version, Xid,
 };
 
-use crate::harness::{Controller, Host, Switch, WITH_1_4, add_flow, frame, from_to};
+use crate::harness::{Controller, Host, Switch, WITH_1_4, add_flow, frame, from_to, packet_out};
 
 const FLAGS: BundleFlags = BundleFlags::ATOMIC.union(BundleFlags::ORDERED);
 
@@ -189,6 +191,55 @@ fn a_port_changes_with_the_rest_of_its_bundle() {
     assert!(matches!(status, Message::PortStatus(_)), "{status:?}");
     controller.expect_control(2, BundleControlType::CommitReply);
     assert_eq!(config(&mut controller), PortConfig::NO_FWD);
+    switch.stop();
+}
+
+#[test]
+fn a_packet_out_sees_the_messages_before_it() {
+    VERSIONS.into_iter().for_each(send_in_bundles);
+}
+
+fn send_in_bundles(version: Version) {
+    let switch = Switch::start(3, &format!("workers = 2\n{WITH_1_4}"));
+    let mut controller = switch.controller(version);
+    let mut hosts = [switch.host(1), switch.host(2), switch.host(3)];
+    let to = |port: u32, number: u8| packet_out(PortNo(port), frame(number));
+    let by_tables = |number: u8| {
+        let Message::PacketOut(body) = packet_out(PortNo::TABLE, frame(number)) else { panic!() };
+        Message::PacketOut(PacketOut { in_port: PortNo(1), ..body })
+    };
+    let by_group = |id: u32| {
+        let Message::PacketOut(body) = to(2, 9) else { panic!() };
+        Message::PacketOut(PacketOut { actions: vec![Action::Group(GroupId(id))], ..body })
+    };
+    let led = add_flow(5, Match::any(), vec![Action::Group(GroupId(7))]);
+    let all = Message::FlowMod(FlowMod::new(FlowModCommand::Delete));
+    // The second sees the entry as it is changed, the third no entry any more.
+    controller.commit(&[
+        group(GroupModCommand::Add, 7, 2),
+        led.clone(),
+        by_tables(1),
+        group(GroupModCommand::Modify, 7, 3),
+        by_tables(2),
+        all.clone(),
+        by_tables(3),
+        group(GroupModCommand::Delete, 7, 3),
+        to(2, 4),
+    ]);
+    assert_eq!((hosts[1].receive(), hosts[1].receive()), (frame(1), frame(4)));
+    assert_eq!(hosts[2].receive(), frame(2));
+    assert!(controller.flow_stats().is_empty());
+    // One that is wrong at its place undoes the bundle, and none is sent.
+    controller.fill(&[group(GroupModCommand::Add, 7, 2), by_group(7), to(2, 5), by_group(8), led]);
+    controller.bundle_control(2, BundleControlType::CommitRequest);
+    controller.expect_error(103, Error::BadActionBadOutGroup);
+    controller.expect_error(2, Error::BundleMsgFailed);
+    // One alone, which is sent after all that was not.
+    controller.commit(&[to(2, 6)]);
+    assert_eq!(hosts[1].receive(), frame(6));
+    assert!(controller.flow_stats().is_empty());
+    assert_eq!((hosts[1].poll(), hosts[2].poll()), (None, None));
+    assert_eq!(switch.counter("packet_out"), 5);
     switch.stop();
 }
 

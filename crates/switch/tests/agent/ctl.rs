@@ -345,11 +345,20 @@ fn tables_are_shown_and_set() {
     let tables = values(&out);
     let next = &tables[1]["properties"]["next tables (hit)"];
     assert_eq!((tables.len(), next), (3, &serde_json::json!(["2"])));
+    let of_1_4 = |words: &[&'static str]| [&["-O", "OpenFlow14"], words].concat();
+    switch.ctl_ends(0, &of_1_4(&["mod-table", "0", "evict"]));
+    switch.ctl_ends(0, &of_1_4(&["mod-table", "0", "vacancy:20,80"]));
+    let (out, _) = switch.ctl_ends(0, &of_1_4(&["dump-table-desc"]));
+    let table = "table 0:\n   eviction=on eviction_flags=OTHER|IMPORTANCE|LIFETIME\n   vacancy=on \
+                 vacancy_down=20% vacancy_up=80% vacancy=100%";
+    assert!(out.contains(table), "{out}");
     for (arguments, why) in [
         (&["dump-table-features", "7"][..], "there is no table 7"),
         (&["mod-table-features", "7", "--name", "x"], "no table 7"),
         (&["mod-table-features", "0", "--max-entries", "4000000000"], "OFPTFFC_BAD_ARGUMENT"),
         (&["mod-table", "9", "drop"], "OFPTMFC_BAD_TABLE"),
+        (&["-O", "OpenFlow14", "mod-table", "9", "evict"], "OFPTMFC_BAD_TABLE"),
+        (&["mod-table", "0", "evict"], "need OpenFlow 1.4"),
         (&["mod-table", "x", "drop"], "table: column 1: `x` is not a number"),
         (&["dump-flows", "--sort=colour"], "cannot sort by"),
         (&["--json", "dump-flows", "--no-stats"], "--json has all values"),

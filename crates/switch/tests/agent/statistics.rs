@@ -160,7 +160,8 @@ fn check(reply: MultipartReplyBody) {
             assert_eq!(found, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
         }
         MultipartReplyBody::TableDesc(tables) => {
-            let own = |number| TableMod::new(TableId(number), 0);
+            let eviction = Some(7);
+            let own = |number| TableMod { eviction, ..TableMod::new(TableId(number), 0) };
             assert_eq!(tables, [own(0), own(1), own(2)]);
         }
         MultipartReplyBody::QueueDesc(queues) => {

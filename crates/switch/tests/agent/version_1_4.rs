@@ -3,8 +3,8 @@
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::message::{AsyncConfig, AsyncEvent, ControllerRole, Role, RoleReason, RoleStatus};
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
-use openflow::table::{TableMod, Vacancy};
-use openflow::{Error, Instruction, Message, MeterId, TableId, Version};
+use openflow::table::{TableMod, TableReason, TableStatus, Vacancy};
+use openflow::{Error, Instruction, Message, MessageKind, MeterId, PortNo, TableId, Version};
 
 use crate::harness::{Controller, Switch, WITH_1_4};
 
@@ -86,24 +86,108 @@ fn importance_is_kept_and_a_meter_takes_its_entries_along() {
     }
 }
 
+fn entry(priority: u16, importance: u16, hard_timeout_s: u16) -> Message {
+    let flags = FlowModFlags::SEND_FLOW_REM;
+    let new = FlowMod::new(FlowModCommand::Add);
+    Message::FlowMod(FlowMod { priority, importance, hard_timeout_s, flags, ..new })
+}
+
+#[test]
+fn a_full_table_evicts_the_least_important_entry() {
+    let switch = Switch::start(1, &format!("max-entries = 3\n{WITH_1_4}"));
+    let mut newer = switch.controller(Version::V1_4);
+    let mut older = switch.controller(Version::V1_3);
+    let table = TableMod::new(TableId(0), TableMod::EVICTION);
+    older.refused(&Message::TableMod(table), Error::TableModBadConfig);
+    for message in [entry(1, 5, 100), entry(2, 4, 300), entry(3, 4, 200)] {
+        newer.send(&message);
+    }
+    newer.refused(&entry(4, 9, 9), Error::FlowModTableFull);
+    newer.send(&Message::TableMod(table));
+    newer.send(&entry(4, 9, 0));
+    for (controller, reason) in
+        [(&mut newer, FlowRemovedReason::Eviction), (&mut older, FlowRemovedReason::Delete)]
+    {
+        let (_, Message::FlowRemoved(gone)) = controller.next() else { panic!("no flow-removed") };
+        assert_eq!((gone.priority, gone.reason), (3, reason));
+    }
+    let held = |controller: &mut Controller| {
+        let held = controller.flow_stats().into_iter().map(|entry| entry.priority);
+        held.collect::<Vec<_>>()
+    };
+    assert_eq!(held(&mut newer), [4, 2, 1]);
+    newer.send(&Message::TableMod(TableMod::new(TableId::ALL, 0)));
+    newer.refused(&entry(5, 9, 9), Error::FlowModTableFull);
+}
+
+#[test]
+fn vacancy_events_reach_the_controllers_that_ask() {
+    let switch = Switch::start(1, &format!("max-entries = 10\n{WITH_1_4}"));
+    let mut newer = switch.controller(Version::V1_4);
+    let mut older = switch.controller(Version::V1_3);
+    let mut silent = switch.controller(Version::V1_4);
+    silent.send(&Message::SetAsync(AsyncConfig::default().with(AsyncEvent::TableStatus, [0; 2])));
+    silent.barrier();
+    let vacancy = Some(Vacancy { down: 30, up: 70, now: 0 });
+    let config = TableMod::VACANCY_EVENTS;
+    newer.send(&Message::TableMod(TableMod { vacancy, ..TableMod::new(TableId(0), config) }));
+    let expect = |controller: &mut Controller, reason, now| {
+        let (_, message) = controller.next();
+        let Message::TableStatus(status) = message else { panic!("{message:?}") };
+        let vacancy = Some(Vacancy { down: 30, up: 70, now });
+        let table = TableMod { eviction: Some(7), vacancy, ..TableMod::new(TableId(0), config) };
+        assert_eq!(status, TableStatus { reason, table });
+    };
+    for priority in 0..7 {
+        newer.send(&entry(priority, 0, 0));
+    }
+    newer.barrier();
+    newer.send(&entry(8, 0, 0));
+    expect(&mut newer, TableReason::VacancyDown, 20);
+    newer.send(&entry(9, 0, 0));
+    newer.barrier();
+    let flow_mod = FlowMod { out_port: PortNo(7), ..FlowMod::new(FlowModCommand::Delete) };
+    newer.send(&Message::FlowMod(flow_mod));
+    newer.barrier();
+    newer.send(&Message::FlowMod(FlowMod::new(FlowModCommand::Delete)));
+    // Of the entries that go too there is a message each.
+    let mut kinds = Vec::new();
+    while kinds.len() < 10 {
+        let (_, message) = newer.next();
+        if let Message::TableStatus(status) = &message {
+            let now = status.table.vacancy.map(|vacancy| vacancy.now);
+            assert_eq!((status.reason, now), (TableReason::VacancyUp, Some(100)));
+        }
+        kinds.push(message.kind());
+    }
+    let count = |kind| kinds.iter().filter(|found| **found == kind).count();
+    assert_eq!((count(MessageKind::TableStatus), count(MessageKind::FlowRemoved)), (1, 9));
+    for other in [&mut older, &mut silent] {
+        for _ in 0..9 {
+            assert_eq!(other.next().1.kind(), MessageKind::FlowRemoved);
+        }
+        other.barrier();
+    }
+}
+
 #[test]
 fn what_the_switch_does_not_have_is_refused() {
     let switch = Switch::start(1, &format!("tables = 4\n{WITH_1_4}"));
     let mut controller = switch.controller(Version::V1_4);
     let table = TableMod::new(TableId(0), 0);
-    let vacancy = Some(Vacancy { down: 10, up: 20, now: 0 });
+    let vacancy = Some(Vacancy { down: 10, up: 20, now: 7 });
     let mask = |event, mask| Message::SetAsync(AsyncConfig::default().with(event, [mask, 0]));
     let twice = Message::FlowMod(FlowMod {
         instructions: vec![Instruction::GotoTable(TableId(1)); 2],
         ..FlowMod::new(FlowModCommand::Add)
     });
     for (message, error) in [
-        (Message::TableMod(TableMod { config: 1 << 2, ..table }), Error::TableModBadConfig),
-        (Message::TableMod(TableMod { eviction: Some(1), ..table }), Error::BadPropertyBadType),
-        (Message::TableMod(TableMod { vacancy, ..table }), Error::BadPropertyBadType),
+        (Message::TableMod(TableMod { config: 1 << 4, ..table }), Error::TableModBadConfig),
+        (Message::TableMod(TableMod { eviction: Some(1), ..table }), Error::TableModBadConfig),
+        (Message::TableMod(TableMod { vacancy, ..table }), Error::BadPropertyBadValue),
         (Message::TableMod(TableMod::new(TableId(200), 0)), Error::TableModBadTable),
         (mask(AsyncEvent::PortStatus, 1 << 3), Error::AsyncConfigInvalid),
-        (mask(AsyncEvent::TableStatus, 1 << 3), Error::AsyncConfigUnsupported),
+        (mask(AsyncEvent::TableStatus, 1 << 2), Error::AsyncConfigInvalid),
         (mask(AsyncEvent::RequestForward, 1), Error::AsyncConfigUnsupported),
         (twice, Error::BadInstructionDupInst),
     ] {

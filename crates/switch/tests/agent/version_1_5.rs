@@ -185,7 +185,7 @@ fn one_port_is_described_and_table_features_are_set_again() {
 fn what_the_switch_does_not_have_is_refused() {
     let switch = Switch::start(1, WITH_1_5);
     let mut controller = switch.controller(Version::V1_5);
-    let mask = AsyncConfig::default().with(AsyncEvent::TableStatus, [1 << 3, 0]);
+    let mask = AsyncConfig::default().with(AsyncEvent::RequestForward, [1, 0]);
     let timed = BundleControl {
         bundle_id: 1,
         control: BundleControlType::OpenRequest,

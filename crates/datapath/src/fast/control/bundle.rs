@@ -9,8 +9,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use openflow::message::PacketOut;
 use openflow::meter::MeterMod;
 use openflow::{Error, GroupId, Version};
+use packet::{Meta, extract};
 
 use super::meters::{MeterTable, locked};
 use super::store::EntryBefore;
@@ -24,6 +26,7 @@ use crate::meters::Meter;
 use crate::ports::Ports;
 use crate::seam::{BundleCommand, BundleRefused};
 use crate::time::Nanos;
+use crate::validate::{Existing, check_packet_out, check_packet_out_actions};
 
 /// The state before a bundle, so far as its commands have changed it.
 #[derive(Debug)]
@@ -93,7 +96,24 @@ impl Control {
             BundleCommand::GroupMod(body) => self.group_mod(body, now),
             BundleCommand::MeterMod(body) => self.meter_mod(body, now),
             BundleCommand::PortMod(body) => self.port_mod(body).map(|_| CommandCounts::default()),
+            BundleCommand::PacketOut(body) => {
+                self.packet_out(body, now).map(|()| CommandCounts::default())
+            }
         }
+    }
+
+    /// Checks a packet-out against what the commands before it left; it is sent with the ops.
+    fn packet_out(&mut self, packet_out: &PacketOut, now: Nanos) -> Result<(), Error> {
+        check_packet_out(packet_out)?;
+        let existing = Existing {
+            n_tables: self.config.n_tables,
+            group: &|id| self.groups.is_nameable(id),
+            meter: &|id| self.meters.is_nameable(id),
+        };
+        let key = extract(&packet_out.data, &Meta::port(packet_out.in_port));
+        check_packet_out_actions(packet_out, &key, &existing)?;
+        self.emit_op(Change::PacketOut(Arc::new(packet_out.clone()), now));
+        Ok(())
     }
 
     /// Begins a bundle: the commands until [`Self::commit_bundle`] or [`Self::roll_back_bundle`]

@@ -216,25 +216,36 @@ impl Control {
         let needed = active as usize - max_entries as usize + 1;
         // No look at all entries for each add that a full table refuses.
         if !self.is_any_expired(now) {
-            return self.evict(table, needed, now);
+            return self.evict(table, needed, Vec::new(), now);
         }
-        let everything = EntryFilter::everything(&mut self.masks);
-        let tables = table.0..table.0.saturating_add(1);
-        let mut over = everything.entries(&self.store, tables);
-        over.retain(|number| self.expired(*number, now).is_some());
-        if over.len() < needed {
-            return self.evict(table, needed, now);
-        }
-        Ok(self.remove_all(&over, FlowRemovedReason::Delete, now).removed)
+        let over = self.over(table, now);
+        self.evict(table, needed, over, now)
     }
 
-    /// Takes this number of entries out of a table that makes room for new ones.
-    fn evict(&mut self, table: TableId, needed: usize, now: Nanos) -> Result<usize, Error> {
-        let evicted = self.evictable(table, needed);
-        if evicted.len() < needed {
+    /// The entries of a table whose timeout has passed.
+    fn over(&mut self, table: TableId, now: Nanos) -> Vec<u32> {
+        let everything = EntryFilter::everything(&mut self.masks);
+        let mut over = everything.entries(&self.store, table.0..table.0.saturating_add(1));
+        over.retain(|number| self.expired(*number, now).is_some());
+        over
+    }
+
+    /// Takes this number of entries out of a table that makes room for new ones, or all of these,
+    /// whose timeout has passed, where they are as many.
+    fn evict(
+        &mut self,
+        table: TableId,
+        needed: usize,
+        mut gone: Vec<u32>,
+        now: Nanos,
+    ) -> Result<usize, Error> {
+        if gone.len() < needed {
+            gone.extend(self.evictable(table, needed - gone.len(), now));
+        }
+        if gone.len() < needed {
             return Err(Error::FlowModTableFull);
         }
-        Ok(self.remove_all(&evicted, FlowRemovedReason::Delete, now).removed)
+        Ok(self.remove_users(gone, FlowRemovedReason::Eviction, now).removed)
     }
 
     /// Takes entries out of the tables that make room and have more than they may hold.
@@ -242,23 +253,30 @@ impl Control {
         for table in self.pipeline.evicting() {
             let surplus = self.store.active(table).saturating_sub(self.pipeline.max_entries(table));
             if surplus > 0 {
-                let evicted = self.evictable(table, surplus as usize);
-                self.remove_all(&evicted, FlowRemovedReason::Delete, now);
+                let mut gone = self.over(table, now);
+                let needed = (surplus as usize).saturating_sub(gone.len());
+                gone.extend(self.evictable(table, needed, now));
+                self.remove_users(gone, FlowRemovedReason::Eviction, now);
             }
         }
     }
 
     /// Of a table that makes room, at most this number of entries that go for that, one after the
-    /// other: of the group that has most then, the one whose timeout would be over first. Entries
-    /// without a timeout stay, and count for no group.
-    fn evictable(&mut self, table: TableId, needed: usize) -> Vec<u32> {
-        let Some(parts) = self.pipeline.eviction_groups(table).map(<[_]>::to_vec) else {
+    /// other: of the group that has most then, the one of the least importance, and of those the
+    /// one whose timeout would be over first. Entries without a timeout stay, and count for no
+    /// group, and so do those whose timeout has passed.
+    fn evictable(&mut self, table: TableId, needed: usize, now: Nanos) -> Vec<u32> {
+        let parts = self.pipeline.eviction_groups(table).filter(|_| needed > 0);
+        let Some(parts) = parts.map(<[_]>::to_vec) else {
             return Vec::new();
         };
         // Mostly the first one of all tables is in this one.
         if needed == 1
             && parts.is_empty()
-            && let Some((number, ..)) = self.first_expiry()
+            && !self.store.setups.has_importance()
+            && let Some((number, at, _)) = self.first_expiry()
+            && at > now
+            && self.store.is_first_expiry_alone()
             && self.store.tuple(self.store.slab.get(number)).table == table
         {
             return vec![number];
@@ -267,7 +285,9 @@ impl Control {
         let mut groups: BTreeMap<Vec<u128>, Vec<_>> = BTreeMap::new();
         for number in everything.entries(&self.store, table.0..table.0.saturating_add(1)) {
             let entry = self.store.slab.get(number);
-            let Some((at, _)) = entry.expiry(self.shared.used(EntryId(number))) else { continue };
+            let expiry = entry.expiry(self.shared.used(EntryId(number)));
+            let Some((at, _)) = expiry.filter(|(at, _)| *at > now) else { continue };
+            let importance = self.store.setups.importance(entry.setup);
             let of_group = if parts.is_empty() {
                 Vec::new()
             } else {
@@ -276,7 +296,8 @@ impl Control {
                 parts.iter().map(|(field, bits)| bits.of(value(*field))).collect()
             };
             // The last of a group goes first.
-            groups.entry(of_group).or_default().push(Reverse((at, entry.seq, number)));
+            let rank = (importance, at, entry.seq, number);
+            groups.entry(of_group).or_default().push(Reverse(rank));
         }
         let mut groups: BinaryHeap<_> = groups
             .into_values()

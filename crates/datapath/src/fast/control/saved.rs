@@ -50,7 +50,8 @@ impl Op {
             Change::Meter { id, .. } => changed.meters.push(*id),
             Change::Port { port, .. } => changed.ports.push(*port),
             Change::Bundle(ops) => ops.iter().for_each(|op| op.note_changed(changed)),
-            Change::Mirrors(_) | Change::Settings(_) | Change::Flush(_) => {}
+            Change::Mirrors(_) | Change::Settings(_) | Change::PacketOut(..) | Change::Flush(_) => {
+            }
         }
     }
 }

@@ -291,6 +291,11 @@ impl Store {
         }
     }
 
+    /// Whether no other entry expires at the moment of the first.
+    pub(super) fn is_first_expiry_alone(&self) -> bool {
+        self.timers.is_first_alone()
+    }
+
     /// Whether an entry of equal precedence could match a packet that this match matches; only
     /// those for which `is_live` holds, if it is given.
     pub(super) fn overlaps(

@@ -29,6 +29,12 @@ impl Timers {
         self.heap.first().map(|timer| (timer.at, timer.number))
     }
 
+    /// Whether no other entry may have the moment of the first.
+    pub(super) fn is_first_alone(&self) -> bool {
+        let mut next = self.heap.iter().skip(1).take(CHILDREN);
+        self.heap.first().is_some_and(|first| next.all(|other| other.at > first.at))
+    }
+
     /// Sets or changes an entry's moment; `None` takes it out.
     pub(super) fn set(&mut self, slab: &mut Slab, number: u32, at: Option<Nanos>) {
         let place = slab.get(number).timer;

@@ -7,6 +7,10 @@
 //! that stay get what is new about them, groups, meters and ports change, and the decisions about
 //! all this end. What has gone leaves the tables in pieces again. A lookup never waits for any of
 //! it, and a table never stands twice.
+//!
+//! A packet-out in a bundle sees what the messages before it left, and no other packet does. So
+//! only the changes before the first one are made in pieces; the others are made at the moment
+//! itself, one after the other, with the packet-outs between them. Mostly these are the last ones.
 
 use super::bundle_progress::{BundleProgress, Mark};
 use super::replica::{Replica, ReplicaEntry};
@@ -44,7 +48,9 @@ impl Replica {
     /// Does a piece of a bundle, whose changes are these.
     pub(super) fn advance(&mut self, ops: &[Op], versions: &mut Versions) -> BundleStep {
         let mut progress = self.bundle.take().unwrap_or_default();
-        let end = ops.len().min(progress.at + PIECE);
+        let first_sent = || ops.iter().position(|op| matches!(op.0, Change::PacketOut(..)));
+        let cut = *progress.cut.get_or_insert_with(|| first_sent().unwrap_or(ops.len()));
+        let end = cut.min(progress.at + PIECE);
         for (at, op) in (0..).zip(ops).take(end).skip(progress.at) {
             if progress.is_shown {
                 self.finish(&op.0);
@@ -53,7 +59,7 @@ impl Replica {
             }
         }
         progress.at = end;
-        let step = match (end < ops.len(), progress.is_shown) {
+        let step = match (end < cut, progress.is_shown) {
             (true, _) => BundleStep::More,
             (false, false) => BundleStep::Show,
             (false, true) => return BundleStep::Done,
@@ -92,15 +98,15 @@ impl Replica {
             | Change::Port { .. }
             | Change::Mirrors(_)
             | Change::Settings(_) => progress.at_once.push(at),
-            // Neither stands in a bundle.
-            Change::Bundle(_) | Change::Flush(_) => {}
+            // Not before the cut, or in no bundle.
+            Change::PacketOut(..) | Change::Bundle(_) | Change::Flush(_) => {}
         }
     }
 
     /// The moment: from here on packets see all of the bundle, which is prepared.
     pub(super) fn show(&mut self, ops: &[Op], versions: &mut Versions) -> Concerned {
         let Some(mut progress) = self.bundle.take() else { return Concerned::All };
-        let mut is_about_entries = true;
+        let mut is_about_entries = progress.cut == Some(ops.len());
         for op in progress.at_once.iter().filter_map(|at| ops.get(*at as usize)) {
             match &op.0 {
                 Change::Exchange { old, new } => self.exchange(*old, new),
@@ -113,9 +119,10 @@ impl Replica {
                     is_about_entries = false;
                     self.apply(op.0.clone(), versions);
                 }
-                // They are made in pieces.
+                // They are made in pieces, or behind the cut.
                 Change::Insert(_)
                 | Change::Remove { .. }
+                | Change::PacketOut(..)
                 | Change::Bundle(_)
                 | Change::Flush(_) => {}
             }
@@ -149,9 +156,24 @@ impl Replica {
             | Change::Port { .. }
             | Change::Mirrors(_)
             | Change::Settings(_)
+            | Change::PacketOut(..)
             | Change::Bundle(_)
             | Change::Flush(_) => {}
         }
+    }
+
+    /// Finishes a bundle that has just been shown, where it has packet-outs: the place of the
+    /// first, from which on all is still to be done.
+    pub(super) fn finish_to_cut(&mut self, ops: &[Op]) -> Option<usize> {
+        let cut = self.bundle.as_ref()?.cut.filter(|cut| *cut < ops.len())?;
+        self.bundle = None;
+        ops.iter().take(cut).for_each(|op| self.finish(&op.0));
+        Some(cut)
+    }
+
+    /// Whether it is that of the first forwarder, which sends the packet-outs.
+    pub(super) fn is_first(&self) -> bool {
+        self.number == 0
     }
 
     /// Whether packets count an entry, so far as a bundle decides that.

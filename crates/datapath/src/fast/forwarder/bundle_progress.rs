@@ -15,6 +15,8 @@ pub(super) struct Mark {
 /// Progress of a bundle in a replica.
 #[derive(Debug, Default)]
 pub(super) struct BundleProgress {
+    /// Place of the first packet-out, or the end.
+    pub(super) cut: Option<usize>,
     /// Changes that are prepared, or since the moment finished.
     pub(super) at: usize,
     /// Those that are made at the moment itself.

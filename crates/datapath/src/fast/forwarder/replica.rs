@@ -70,7 +70,7 @@ pub(super) struct TxCounters {
 /// A forwarder's copy of everything that packets need.
 #[derive(Debug)]
 pub(super) struct Replica {
-    number: usize,
+    pub(super) number: usize,
     seed: u64,
     shared: Arc<Shared>,
     pub(super) config: DatapathConfig,
@@ -221,8 +221,8 @@ impl Replica {
                 self.has_changed = true;
                 self.settings = settings;
             }
-            // Made in pieces, and no change.
-            Change::Bundle(_) | Change::Flush(_) => {}
+            // Made in pieces, and no changes.
+            Change::Bundle(_) | Change::PacketOut(..) | Change::Flush(_) => {}
         }
     }
 

@@ -109,6 +109,18 @@ impl<K: KernelTable> Forwarder<K> {
         self.core.packet_out(packet_out, now, sink)
     }
 
+    /// Gives the verdicts on the packet-outs of bundles that [`Forwarder::apply`] has carried out
+    /// since the last call; whether there are any.
+    pub fn give_sent(&mut self, sink: &mut impl Sink) -> bool {
+        self.core.give_sent(sink)
+    }
+
+    /// Whether [`Forwarder::give_sent`] has any.
+    #[must_use]
+    pub fn has_sent(&self) -> bool {
+        !self.core.sent.is_empty()
+    }
+
     /// Moves the entries that packets have taught since to the end of a list: each is to be given
     /// to [`crate::fast::Control::learn`], in this order.
     pub fn take_taught(&mut self, into: &mut Vec<Taught>) {

@@ -65,12 +65,15 @@ const OF_1_2: [(&str, &str); 5] = [
 ];
 
 /// Messages and properties of 1.4 with their tests.
-const OF_1_4: [(&str, &str); 8] = [
+const OF_1_4: [(&str, &str); 11] = [
     ("bundles, carried out or undone", "bundles.rs:a_refused_message_undoes_the_bundle"),
+    ("packet-outs in bundles", "bundles.rs:a_packet_out_sees_the_messages_before_it"),
     ("bundles that no packet sees half of", "bundles.rs:no_packet_sees_half_of_a_bundle"),
     ("role status", "version_1_4.rs:a_replaced_master_gets_a_role_status"),
     ("masks of asynchronous messages, one by one", "version_1_4.rs:masks_that_are_not_given_stay"),
     ("importance", "version_1_4.rs:importance_is_kept_and_a_meter_takes_its_entries_along"),
+    ("eviction", "version_1_4.rs:a_full_table_evicts_the_least_important_entry"),
+    ("vacancy events", "version_1_4.rs:vacancy_events_reach_the_controllers_that_ask"),
     ("table desc", "statistics.rs:every_request_has_its_reply"),
     ("queue desc", "statistics.rs:every_request_has_its_reply"),
     ("flow monitors", "flow_monitors.rs:every_change_is_reported_in_every_version"),

@@ -11,6 +11,7 @@ use openflow::{Version, Xid};
 use wire::MessageHeader;
 
 use super::{Applied, ApplyResult, BarrierWaiter, Bridge};
+use crate::bridge::PacketOuts;
 use crate::bridge::bundle::{BundleCommit, RefusedMessage, command, frames};
 use crate::counters::Counter;
 use crate::request::{ErrorData, RequestContext};
@@ -25,13 +26,17 @@ impl Bridge {
     ) -> ApplyResult {
         self.counters.bump(Counter::Bundle);
         let now = self.clock.now();
-        let mut ports = Vec::new();
+        let (mut ports, mut packet_outs) = (Vec::new(), 0);
         let done = self.with_control(|control| {
             control.begin_bundle();
             for frame in frames(&bundle.messages) {
                 let done = command(frame).and_then(|command| {
-                    if let BundleCommand::PortMod(port_mod) = &command {
-                        ports.push(port_mod.port_no);
+                    match &command {
+                        BundleCommand::PortMod(port_mod) => ports.push(port_mod.port_no),
+                        BundleCommand::PacketOut(_) => packet_outs += 1,
+                        BundleCommand::FlowMod(_)
+                        | BundleCommand::GroupMod(_)
+                        | BundleCommand::MeterMod(_) => {}
                     }
                     control.command(&command, version, now)
                 });
@@ -57,6 +62,10 @@ impl Bridge {
             flags: BundleFlags::empty(),
         };
         let ops = self.take_ops();
+        if packet_outs > 0 {
+            self.counters.add(Counter::PacketOut, packet_outs);
+            self.packet_outs.set(PacketOuts::Staged);
+        }
         self.stage_barrier(BarrierWaiter::Bundle(request(), reply, ops));
         Ok(Applied::Bundle(statuses))
     }

@@ -16,7 +16,7 @@ pub(super) fn table_mod(bridge: &Bridge, version: Version, table_mod: &TableMod)
     if version.has_miss_settings() && table_mod.config & MISS_MASK != 0 {
         return Err(Error::TableModBadConfig);
     }
-    let done = bridge.with_control(|control| control.table_mod(table_mod));
+    let done = bridge.with_control(|control| control.table_mod(table_mod, version));
     done.ok_or_else(Bridge::no_tables)??;
     Ok(Applied::Nothing)
 }
