@@ -145,6 +145,23 @@ ACTIONS = LEARN + [
      "controller(reason=invalid_ttl,max_len=64,id=7,userdata=ff,pause)"),
     ("note", "", "note:01.02.03.04.05.06.07,output:1,note:00.00.00.00.00.00"),
     ("dec_ttl_ids", "ip", "dec_ttl(1,2,3),output:1"),
+    ("stack", "ip", "push:NXM_NX_REG0[4..11],push:NXM_OF_IP_SRC[],push:NXM_NX_XXREG1[],"
+                    "pop:NXM_NX_REG1[],pop:NXM_OF_ETH_DST[0..31],pop:NXM_NX_XXREG2[1..127]"),
+    ("clone", "", "clone(push:NXM_NX_REG0[],resubmit(,3),clone(output:2,exit)),clone(drop),"
+                  "output:1"),
+    ("pop_queue", "", "output:1,pop_queue,output:2"),
+    ("bundle", "", "bundle(eth_src,50,hrw,ofport,members:1,2,3),"
+                   "bundle(symmetric_l3l4+udp,7,active_backup,ofport,members:4,LOCAL,ANY),"
+                   "bundle(symmetric_l4,0,hrw,ofport,members:)"),
+    ("bundle_load", "", "bundle_load(nw_src,1,hrw,ofport,NXM_NX_REG0[0..15],members:1,2),"
+                        "bundle_load(nw_dst,2,active_backup,ofport,NXM_OF_ETH_SRC[0..15],"
+                        "members:1)"),
+    ("multipath", "", "multipath(symmetric_l3,1024,hash_threshold,64,0,NXM_NX_REG0[5..10]),"
+                      "multipath(symmetric_l3l4,50,modulo_n,1,0,NXM_NX_REG1[]),"
+                      "multipath(eth_src,0,iter_hash,5,7,NXM_NX_REG2[0..31]),"
+                      "multipath(nw_dst,3,hrw,9,0,NXM_NX_REG3[4..7])"),
+    ("check_pkt_larger", "", "check_pkt_larger(1000)->NXM_NX_REG0[15],"
+                             "check_pkt_larger(65535)->NXM_NX_XXREG1[127],output:1"),
 ]
 
 ACTIONS_V1_0 = [

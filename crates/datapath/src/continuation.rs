@@ -7,14 +7,15 @@
 
 use std::convert::Infallible;
 
-use openflow::action::{ACTIONS, ReadArguments, WriteArguments};
+use openflow::action::{ACTIONS, CLONES_DEEP_MAX, ReadArguments, WriteArguments};
 use openflow::field::ALL_FIELDS;
 use openflow::instruction::INSTRUCTIONS;
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
+use openflow::members::{BundleAlgorithm, HashFields};
 use openflow::message::PacketInReason;
 use openflow::{
-    Action, Cookie, Error, Field, Instruction, Learn, MeterId, PortNo, QueueId, TableId,
-    ToController,
+    Action, BitRange, Cookie, Error, Field, Instruction, Learn, Members, MeterId, PortNo, QueueId,
+    TableId, ToController,
 };
 
 use crate::action_set::Origin;
@@ -62,6 +63,8 @@ impl Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Continuation {
     pub(crate) queue: Option<QueueId>,
+    /// The packet's stack of values, the last one on top.
+    pub(crate) stack: Vec<u128>,
     /// The mirrors that the packet has been sent to.
     pub(crate) mirrored: u32,
     /// The present table of the actions that come in the end.
@@ -89,6 +92,8 @@ impl Continuation {
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         let mut out = Bytes(Vec::new());
         out.optional(self.queue.map(|queue| queue.0));
+        out.put(self.stack.len() as u64, 16);
+        self.stack.iter().for_each(|value| out.0.extend(value.to_be_bytes()));
         out.put(self.mirrored.into(), 32);
         out.put(self.home.0.into(), 8);
         for flag in [self.in_bucket, self.in_action_set, self.is_packet_out] {
@@ -113,7 +118,7 @@ impl Continuation {
         if u64::from_be_bytes(*sum) != checksum(bytes) {
             return None;
         }
-        let mut rest = Rest(bytes);
+        let mut rest = Rest(bytes, 0);
         let read = rest.continuation().ok()?;
         rest.0.is_empty().then_some(read)
     }
@@ -256,6 +261,18 @@ impl WriteArguments for Bytes {
         learn.specs.iter().try_for_each(|spec| self.spec(spec))
     }
 
+    fn members(&mut self, bundle: &Members) -> Result<(), Infallible> {
+        self.u16(bundle.fields.number())?;
+        self.u16(bundle.basis)?;
+        self.u16(bundle.algorithm.number())?;
+        self.put(bundle.members.len() as u64, 16);
+        bundle.members.iter().try_for_each(|member| self.short_port(*member))?;
+        self.u8(bundle.dst.is_some().into())?;
+        let Some((bits, field)) = bundle.dst else { return Ok(()) };
+        self.u16(bits.to_ofs_nbits())?;
+        self.field(field)
+    }
+
     fn to_controller(&mut self, asked: &ToController) -> Result<(), Infallible> {
         self.u16(asked.max_len)?;
         self.u16(asked.controller_id)?;
@@ -284,8 +301,8 @@ impl WriteArguments for Bytes {
 /// There are not the bytes that should be, or they have no meaning.
 struct NoMeaning;
 
-/// Bytes that are still to be read.
-struct Rest<'a>(&'a [u8]);
+/// Bytes that are still to be read, and the number of clones that they lie in.
+struct Rest<'a>(&'a [u8], usize);
 
 type Reads<T> = Result<T, NoMeaning>;
 
@@ -350,6 +367,7 @@ impl<'a> Rest<'a> {
     fn continuation(&mut self) -> Reads<Continuation> {
         Ok(Continuation {
             queue: self.optional()?.map(QueueId),
+            stack: self.list(Self::value)?,
             mirrored: self.u32()?,
             home: TableId(self.u8()?),
             in_bucket: self.flag()?,
@@ -401,6 +419,19 @@ impl ReadArguments for Rest<'_> {
         })
     }
 
+    fn members(&mut self) -> Reads<Members> {
+        Ok(Members {
+            fields: HashFields::from_number(self.u16()?),
+            basis: self.u16()?,
+            algorithm: BundleAlgorithm::from_number(self.u16()?),
+            members: self.list(Self::short_port)?,
+            dst: match self.flag()? {
+                true => Some((BitRange::from_ofs_nbits(self.u16()?), self.field()?)),
+                false => None,
+            },
+        })
+    }
+
     fn to_controller(&mut self) -> Reads<ToController> {
         Ok(ToController {
             max_len: self.u16()?,
@@ -422,7 +453,14 @@ impl ReadArguments for Rest<'_> {
     }
 
     fn actions(&mut self) -> Reads<Vec<Action>> {
-        self.list(Self::action)
+        // Those of write-actions lie in no clone, but are nowhere as deep.
+        if self.1 > CLONES_DEEP_MAX {
+            return Err(NoMeaning);
+        }
+        self.1 += 1;
+        let list = self.list(Self::action);
+        self.1 -= 1;
+        list
     }
 }
 
@@ -440,13 +478,18 @@ mod tests {
              load:5->NXM_NX_REG0[4..7],move:NXM_NX_REG0[]->NXM_NX_REG1[],resubmit(1,2),\
              learn(table=3,priority=7,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],\
              load:5->NXM_NX_REG1[],output:NXM_OF_IN_PORT[]),set_field:1::2->ipv6_dst,\
-             conjunction(1,1/2),enqueue:1:2,push_vlan:0x8100,output:2",
+             conjunction(1,1/2),enqueue:1:2,push_vlan:0x8100,push:NXM_NX_REG0[1..5],\
+             pop:NXM_NX_REG1[],clone(pop_queue,clone(exit,output:3)),\
+             bundle(eth_src,5,hrw,ofport,members:1,ANY),\
+             bundle_load(nw_src,5,hrw,ofport,NXM_NX_REG0[1..16],members:1,LOCAL),\
+             multipath(symmetric_l4,5,iter_hash,7,0,NXM_NX_REG0[3..9]),output:2",
         );
         let actions = actions.unwrap();
         let instructions =
             parse_instructions("clear_actions,write_actions(output:3),goto_table:9").unwrap();
         Continuation {
             queue: Some(QueueId(4)),
+            stack: vec![7, u128::MAX],
             mirrored: 5,
             home: TableId(2),
             in_bucket: true,

@@ -69,7 +69,8 @@ rows! {
         NoFwd "no_fwd" "It would have left by a port that sends nothing (`NO_FWD`).";
         NoPortLeft "no_port_left" "It was to be flooded and no other port can send.";
         NoPacketIn "no_packet_in" "It missed, on a port without packet-ins (`NO_PACKET_IN`).";
-        NoLiveBucket "no_live_bucket" "No bucket of its group is live, or they have weight 0.";
+        NoLiveBucket "no_live_bucket"
+            "No bucket of its group is live, or they have weight 0; or no member of its bundle is.";
         NoBucket "no_bucket" "Its group has no bucket.";
         TooManyCopies "too_many_copies" "Its groups asked for more copies than are allowed.";
         ChainTooLong "chain_too_long" "Its groups lead from one to the next too many times.";
@@ -79,6 +80,8 @@ rows! {
         TooManyActions "too_many_actions"
             "Its entries asked for more than 65536 actions, each port of a flood being one; \
              nothing of it is sent.";
+        StackTooDeep "stack_too_deep"
+            "Its entries pushed more than 4096 values that were not popped; nothing of it is sent.";
         ContinuationTooLong "continuation_too_long"
             "It was to wait for a controller with more left to do than a packet-in has room for.";
         Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";

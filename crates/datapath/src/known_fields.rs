@@ -41,6 +41,10 @@ impl KnownFields {
         self.require(action.reads())?;
         let mut learnt = action.learns().into_iter().flat_map(Learn::reads);
         self.refuse_if(!learnt.all(|field| self.known.matches(field.row().prereq)))?;
+        if !action.inner().is_empty() {
+            let mut copy = self.clone();
+            action.inner().iter().try_for_each(|inner| copy.run(inner))?;
+        }
         match row.effect {
             // These change no field that another one needs.
             HeaderEffect::None

@@ -42,6 +42,7 @@ mod features;
 mod groups;
 mod known_fields;
 mod macs;
+mod member_choice;
 mod memory;
 mod meters;
 mod mirrors;

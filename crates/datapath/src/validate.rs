@@ -6,15 +6,16 @@
 
 use std::ops::Range;
 
-use openflow::action::{DIMENSIONS, InSet};
+use openflow::action::{CLONES_DEEP_MAX, DIMENSIONS, InSet};
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::instruction::ActionsRun;
 use openflow::learn::LearnSource;
+use openflow::members::{BundleAlgorithm, HashFields, MultipathAlgorithm};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::{
     Action, ActionKind, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Learn,
-    Match, MeterId, PortNo, QueueId, TableId, Version,
+    Match, Members, MeterId, PortNo, QueueId, TableId, Version,
 };
 
 use packet::FlowKey;
@@ -319,7 +320,9 @@ pub(crate) fn check_action(
     require(action.is_accepted(), Error::BadActionBadArgument)?;
     let is_set = matches!(context, ActionContext::Set | ActionContext::Bucket);
     let can_stand = !is_set || action.kind().row().in_set != InSet::Never;
+    check_choice(action)?;
     if action.names_fields() {
+        require(can_stand, Error::BadActionBadType)?;
         check_bits(action.read_bits(), action.reads())?;
         check_bits(action.written_bits(), action.writes())?;
         let check = |field: &Field| check_set_field(*field, action.value());
@@ -327,8 +330,14 @@ pub(crate) fn check_action(
         let Action::Load { bits, value, .. } = action else { return Ok(()) };
         return require(u128::from(*value) <= bits.largest(), Error::BadActionBadSetArgument);
     }
-    if let Action::OutputReg { .. } = action {
+    if let Action::OutputReg { .. } | Action::Push { .. } = action {
+        require(can_stand, Error::BadActionBadType)?;
         check_bits(action.read_bits(), action.reads())
+    } else if let Action::Clone(inner) = action {
+        require(can_stand, Error::BadActionBadType)?;
+        require(action.clones_deep() <= CLONES_DEEP_MAX, Error::BadActionTooMany)?;
+        require(!inner.iter().any(is_conjunction), Error::BadConjunction)?;
+        inner.iter().try_for_each(|one| check_action(one, context, existing))
     } else if let Action::Output { port, .. } = action {
         check_output(*port, context)
     } else if let Action::Enqueue { port, queue } = action {
@@ -354,6 +363,22 @@ pub(crate) fn check_action(
     } else {
         require(can_stand, Error::BadActionBadType)
     }
+}
+
+/// Checks that the choice of a bundle or multipath is one that there is, and has room.
+fn check_choice(action: &Action) -> Result<(), Error> {
+    let is_well = if let Action::Multipath { fields, algorithm, max_link, bits, .. } = action {
+        HashFields::ALL.contains(fields)
+            && MultipathAlgorithm::ALL.contains(algorithm)
+            && u128::from(*max_link) <= bits.largest()
+    } else if let Some(Members { fields, algorithm, dst, .. }) = action.members() {
+        HashFields::ALL.contains(fields)
+            && BundleAlgorithm::ALL.contains(algorithm)
+            && dst.is_some() == (action.kind() == ActionKind::BundleLoad)
+    } else {
+        true
+    };
+    require(is_well, Error::BadActionBadArgument)
 }
 
 /// Checks the parts of a learnt entry: fields have the bits, the match has what its fields and the

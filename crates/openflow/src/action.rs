@@ -8,11 +8,13 @@
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::learn::Learn;
+use crate::members::{BundleAlgorithm, HashFields, Members, MultipathAlgorithm};
 use crate::packet_in_reason::PacketInReason;
 use crate::subfield::BitRange;
 use crate::text::action as text;
 use crate::text::controller;
 use crate::text::learn;
+use crate::text::members;
 use crate::text::subfield;
 use crate::to_controller::ToController;
 use crate::version::{Version, numbers};
@@ -25,13 +27,18 @@ pub const MAX_LEN_NO_BUFFER: u16 = 0xffff;
 /// The numbers of dimensions that a conjunction may have.
 pub const DIMENSIONS: RangeInclusive<u8> = 2..=64;
 
+/// The most clones that lie in each other in one list of actions.
+pub const CLONES_DEEP_MAX: usize = 16;
+
 pub(crate) mod argument;
 mod controllers;
+mod nested;
 mod row;
 mod set_field;
 mod syntax;
 
 pub use argument::{ArgumentType, ReadArguments, WriteArguments};
+pub use nested::{Nested, nested};
 pub(crate) use row::argument_keys;
 pub use row::{Accepts, ActionRow, ArgumentKey, Fields, HeaderEffect, InSet, SetStep, TtlLayer};
 pub(crate) use syntax::Syntax;
@@ -238,6 +245,85 @@ actions! {
     } "resubmit_table" "NX_RESUBMIT_TABLE" (port = 0xfff8, table_id = 0xff) [],
         HeaderEffect::None, InSet::At(SetStep::Resubmit, 0), nicira: Some(14),
         syntax: Syntax::Own { parse: text::resubmit, format: text::format_resubmit };
+    /// Put bits of a field or register on the packet's stack of values (Nicira's
+    /// `NXAST_STACK_PUSH`).
+    Push {
+        /// The lowest bit.
+        offset: u16,
+        /// The field.
+        src: Field,
+        /// Number of bits.
+        n_bits: u16
+    } "push" "NX_STACK_PUSH" (offset, src, n_bits) [],
+        HeaderEffect::None, InSet::Never, nicira: Some(27),
+        reads: Fields::Named(0),
+        syntax: Syntax::Own { parse: subfield::push, format: subfield::format_push };
+    /// Take the value that was put on the stack last and write it to bits of a field or register;
+    /// nothing where there is none (Nicira's `NXAST_STACK_POP`).
+    Pop {
+        /// The lowest bit.
+        offset: u16,
+        /// The field; its row says whether it may be set.
+        dst: Field,
+        /// Number of bits.
+        n_bits: u16
+    } "pop" "NX_STACK_POP" (offset, dst, n_bits) [],
+        HeaderEffect::Write, InSet::Never, nicira: Some(28),
+        writes: Fields::Named(0),
+        syntax: Syntax::Own { parse: subfield::pop, format: subfield::format_pop };
+    /// Carry out actions on a copy of the packet, and then the action set as it is; what they
+    /// change is as before afterwards (Nicira's `NXAST_CLONE`).
+    Clone [6] (Vec<Action>) "clone" "NX_CLONE" (actions) [],
+        HeaderEffect::None, InSet::Never, nicira: Some(42), syntax: Syntax::Parenthesized;
+    /// Take back the choice of a queue (Nicira's `NXAST_POP_QUEUE`).
+    PopQueue "pop_queue" "NX_POP_QUEUE" () [], HeaderEffect::None, InSet::Never, nicira: Some(5);
+    /// Send the packet out of one of several ports, of those that can send (Nicira's
+    /// `NXAST_BUNDLE`).
+    Bundle(Box<Members>) "bundle" "NX_BUNDLE" (bundle) [], HeaderEffect::None, InSet::Never,
+        nicira: Some(12),
+        syntax: Syntax::Own { parse: members::bundle, format: members::format_bundle };
+    /// Write the number of such a port to bits of a field or register (Nicira's
+    /// `NXAST_BUNDLE_LOAD`).
+    BundleLoad(Box<Members>) "bundle_load" "NX_BUNDLE_LOAD" (bundle) [],
+        HeaderEffect::Write, InSet::Never, nicira: Some(13),
+        writes: Fields::Named(0),
+        syntax: Syntax::Own { parse: members::bundle_load, format: members::format_bundle_load };
+    /// Write a number below another to bits of a field or register, the same for all packets of a
+    /// flow (Nicira's `NXAST_MULTIPATH`).
+    Multipath {
+        /// The fields that make a flow.
+        fields: HashFields,
+        /// A number that makes the choice another one than that of other actions.
+        basis: u16 => 2,
+        /// The choice.
+        algorithm: MultipathAlgorithm,
+        /// The highest number.
+        max_link: u16,
+        /// An argument of the algorithm, which none has.
+        arg: u32 => 2,
+        /// The bits that are written.
+        bits: BitRange,
+        /// The field; its row says whether it may be set.
+        dst: Field
+    } "multipath" "NX_MULTIPATH" (fields, basis, algorithm, max_link, arg, ofs_nbits, dst) [],
+        HeaderEffect::Write, InSet::Never, nicira: Some(10),
+        writes: Fields::Named(0),
+        syntax: Syntax::Own { parse: members::multipath, format: members::format_multipath };
+    /// Write a bit of a field or register: one where the packet is longer than so many bytes, and
+    /// zero where it is not (Nicira's `NXAST_CHECK_PKT_LARGER`).
+    CheckPktLarger {
+        /// Bytes, those of the Ethernet header included.
+        pkt_len: u16,
+        /// The bit.
+        offset: u16,
+        /// The field; its row says whether it may be set.
+        dst: Field
+    } "check_pkt_larger" "NX_CHECK_PKT_LARGER" (pkt_len, offset, dst) [],
+        HeaderEffect::Write, InSet::Never, nicira: Some(49),
+        writes: Fields::Named(0),
+        syntax: Syntax::Own {
+            parse: subfield::check_pkt_larger, format: subfield::format_check_pkt_larger
+        };
     /// End the pipeline here, or a bucket; what was done before holds (Nicira's `NXAST_EXIT`).
     Exit "exit" "NX_EXIT" () [], HeaderEffect::None, InSet::Never, nicira: Some(17);
     /// The entry's part in a conjunctive match, of which it is one of the entries of a dimension.
@@ -501,6 +587,48 @@ impl Action {
         if let Self::Learn(learn) = self { Some(learn) } else { None }
     }
 
+    /// The actions inside it.
+    #[must_use]
+    pub fn inner(&self) -> &[Self] {
+        if let Self::Clone(actions) = self { actions } else { &[] }
+    }
+
+    /// Whether what it writes for later tables depends on more than the headers of a packet: its
+    /// stack, its length, or ports.
+    #[must_use]
+    pub const fn is_of_a_walk(&self) -> bool {
+        self.uses_stack() || matches!(self, Self::BundleLoad(_) | Self::CheckPktLarger { .. })
+    }
+
+    /// Number of clones that lie in each other here, itself included.
+    #[must_use]
+    pub fn clones_deep(&self) -> usize {
+        let own = usize::from(self.kind() == ActionKind::Clone);
+        own + self.inner().iter().map(Self::clones_deep).max().unwrap_or(0)
+    }
+
+    /// The bundle of ports that it chooses from.
+    #[must_use]
+    pub const fn members(&self) -> Option<&Members> {
+        if let Self::Bundle(bundle) | Self::BundleLoad(bundle) = self { Some(bundle) } else { None }
+    }
+
+    /// The fields by which it makes a choice, of those that the packet has.
+    #[must_use]
+    pub fn hashes(&self) -> &'static [Field] {
+        if let Self::Multipath { fields, .. } = self {
+            return fields.fields();
+        }
+        let by_flow = |bundle: &&Members| bundle.algorithm == BundleAlgorithm::Hrw;
+        self.members().filter(by_flow).map_or(&[], |bundle| bundle.fields.fields())
+    }
+
+    /// Whether it uses the packet's stack of values.
+    #[must_use]
+    pub const fn uses_stack(&self) -> bool {
+        matches!(self, Self::Push { .. } | Self::Pop { .. })
+    }
+
     /// Whether it has a flow table searched while its list runs.
     #[must_use]
     pub const fn resubmits(&self) -> bool {
@@ -514,6 +642,14 @@ impl Action {
             Some(*bits)
         } else if let Self::Move { n_bits, dst_offset, .. } = self {
             Some(BitRange { offset: *dst_offset, n_bits: *n_bits })
+        } else if let Self::Multipath { bits, .. } = self {
+            Some(*bits)
+        } else if let Self::CheckPktLarger { offset, .. } = self {
+            Some(BitRange { offset: *offset, n_bits: 1 })
+        } else if let Self::BundleLoad(bundle) = self {
+            bundle.dst.map(|(bits, _)| bits)
+        } else if let Self::Pop { offset, n_bits, .. } = self {
+            Some(BitRange { offset: *offset, n_bits: *n_bits })
         } else {
             None
         }
@@ -526,6 +662,8 @@ impl Action {
             Some(*bits)
         } else if let Self::Move { n_bits, src_offset, .. } = self {
             Some(BitRange { offset: *src_offset, n_bits: *n_bits })
+        } else if let Self::Push { offset, n_bits, .. } = self {
+            Some(BitRange { offset: *offset, n_bits: *n_bits })
         } else {
             None
         }

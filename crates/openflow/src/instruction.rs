@@ -5,7 +5,7 @@
 
 use crate::action::Action;
 use crate::action::argument::{Argument, ArgumentSummary, ArgumentType, bind, elements};
-use crate::action::{ArgumentKey, Syntax, argument_keys};
+use crate::action::{ArgumentKey, Nested, Syntax, argument_keys, nested};
 use crate::id::{MeterId, TableId};
 use crate::text::action as text;
 use crate::version::{Numbers, Version, numbers};
@@ -170,6 +170,11 @@ impl InstructionKind {
 }
 
 impl Instruction {
+    /// Its actions and those inside them.
+    pub fn all_actions(&self) -> Nested<'_> {
+        nested(self.actions())
+    }
+
     /// The table that it leads to.
     #[must_use]
     pub fn goto_table(&self) -> Option<TableId> {

@@ -40,6 +40,7 @@ pub mod instruction;
 pub mod learn;
 mod learnt;
 pub mod matching;
+pub mod members;
 pub mod message;
 pub mod meter;
 mod numbered;
@@ -63,6 +64,7 @@ pub use id::{
 pub use instruction::{Instruction, InstructionKind};
 pub use learn::Learn;
 pub use matching::{Match, MatchField};
+pub use members::Members;
 pub use message::{Message, MessageKind};
 pub use subfield::BitRange;
 pub use to_controller::ToController;

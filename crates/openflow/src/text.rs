@@ -13,6 +13,7 @@ mod group;
 pub(crate) mod learn;
 pub(crate) mod lex;
 mod matching;
+pub(crate) mod members;
 mod meter;
 mod notice;
 mod ports;

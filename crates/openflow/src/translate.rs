@@ -8,10 +8,12 @@
 //!   push-vlan before the set-field, unless the match or an earlier action makes sure of a tag.
 //! - 1.0 has no push-vlan; one before a set of the id or priority is contained in that set.
 //! - 1.0's `set_tp_src` is a set-field of the protocol that the match asks for.
-//! - `enqueue` is set-queue and output. In 1.0, outputs after a set-queue are enqueues, but for
-//!   outputs to the reserved ports that enqueue may not name. 1.3 cannot take a chosen queue back:
-//!   outputs and groups after an enqueue go before it, where the packet is the same there. Those of
-//!   an action set or of later tables cannot, and are refused. The controller has no queue.
+//! - `enqueue` is set-queue, output and pop-queue. In 1.0, outputs after a set-queue are enqueues,
+//!   but for outputs to the reserved ports that enqueue may not name. Requests go to switches which
+//!   may not have Nicira's pop-queue, and without it 1.3 cannot take a chosen queue back: outputs
+//!   and groups after an enqueue go before it there, where the packet is the same. Those of an
+//!   action set or of later tables cannot, and are refused. The controller has no queue.
+//! - What is inside a clone is translated as any list is.
 //! - 1.0 has no dec-ttl. Nicira's action is used for it, which `ovs-ofctl` sends and Open vSwitch
 //!   runs.
 //!
@@ -21,7 +23,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::action::{Action, ActionKind, HeaderEffect};
+use crate::action::{Action, ActionKind, HeaderEffect, nested};
 use crate::field::{Field, Header, Prereq};
 use crate::id::{PortNo, QueueId};
 use crate::instruction::{ActionsRun, Instruction, InstructionKind};
@@ -179,29 +181,51 @@ pub fn actions_in(
     matching: &Match,
     actions: &[Action],
 ) -> Result<Vec<Action>, Untranslatable> {
-    Ok(translate(version, actions, Context::of(matching))?.into_owned())
+    let context = Context::of(matching);
+    Ok(translate_by(version, actions, context, Queues::Kept)?.into_owned())
+}
+
+/// Whether the queue of an enqueue holds for what comes after it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Queues {
+    Kept,
+    /// By a pop-queue.
+    TakenBack,
 }
 
 /// The actions that do the same in `version`.
 ///
 /// # Errors
-/// When the version has no encoding for one, and for an output that 1.3 would put in the queue of
-/// an enqueue before it.
+/// When the version has no encoding for one.
 pub fn translate(
     version: Version,
     actions: &[Action],
-    mut context: Context,
+    context: Context,
 ) -> Result<Cow<'_, [Action]>, Untranslatable> {
-    if actions.iter().all(|action| action.kind().is_in(version)) {
+    translate_by(version, actions, context, Queues::TakenBack)
+}
+
+fn translate_by(
+    version: Version,
+    actions: &[Action],
+    mut context: Context,
+    queues: Queues,
+) -> Result<Cow<'_, [Action]>, Untranslatable> {
+    if nested(actions).all(|action| action.kind().is_in(version)) {
         return Ok(Cow::Borrowed(actions));
     }
     let mut out = Vec::with_capacity(actions.len() + 2);
     let mut queue = None;
-    let ordered = enqueues_last(version, actions)?;
+    let ordered = match queues {
+        Queues::Kept => enqueues_last(version, actions)?,
+        Queues::TakenBack => actions.iter().collect(),
+    };
     let mut following = ordered.iter();
     while let Some(action) = following.next() {
-        if version.has_set_field() {
-            to_successor(action, context, &mut out)?;
+        if let Action::Clone(list) = action {
+            out.push(Action::Clone(translate_by(version, list, context, queues)?.into_owned()));
+        } else if version.has_set_field() {
+            to_successor(action, context, queues, &mut out)?;
         } else {
             let next = following.as_slice().first().copied();
             to_v1_0(action, next, version, &mut queue, &mut out)?;
@@ -240,6 +264,7 @@ fn enqueues_last(version: Version, actions: &[Action]) -> Result<Vec<&Action>, U
 fn to_successor(
     action: &Action,
     context: Context,
+    queues: Queues,
     out: &mut Vec<Action>,
 ) -> Result<(), Untranslatable> {
     let row = action.kind().row();
@@ -251,7 +276,12 @@ fn to_successor(
         set.ok_or(Untranslatable::NoProtocol(row.kind))?
     } else if let Action::Enqueue { port, queue } = action {
         out.push(Action::SetQueue(*queue));
-        Action::output(*port)
+        if queues == Queues::TakenBack {
+            out.push(Action::output(*port));
+            Action::PopQueue
+        } else {
+            Action::output(*port)
+        }
     } else if *action == Action::StripVlan {
         Action::PopVlan
     } else {
@@ -273,7 +303,9 @@ fn to_v1_0(
     let translated = if let Action::SetQueue(id) = action {
         *queue = Some(*id);
         return Ok(());
-    } else if *action == Action::PushVlan(ETH_TYPE_VLAN) && next.is_some_and(sets_vlan) {
+    } else if *action == Action::PopQueue && queue.take().is_some()
+        || *action == Action::PushVlan(ETH_TYPE_VLAN) && next.is_some_and(sets_vlan)
+    {
         return Ok(());
     } else if let (Action::Output { port, .. }, Some(queue)) = (action, *queue)
         && may_enqueue(*port)
@@ -427,9 +459,14 @@ mod tests {
     #[test]
     fn queues_and_ports_of_the_protocol() {
         let enqueue = [Action::Enqueue { port: PortNo(2), queue: QueueId(7) }];
-        let queued = [Action::SetQueue(QueueId(7)), Action::output(PortNo(2))];
+        let queued = [Action::SetQueue(QueueId(7)), Action::output(PortNo(2)), Action::PopQueue];
         assert_eq!(to(Version::V1_3, &enqueue, &Match::any()), queued);
         assert_eq!(to(Version::V1_0, &queued, &Match::any()), enqueue);
+        assert_eq!(to(Version::V1_0, &queued[..2], &Match::any()), enqueue);
+        let both = |list: &[Action]| vec![Action::Clone(list.to_vec()), Action::PopQueue];
+        let cloned = to(Version::V1_3, &both(&enqueue), &Match::any());
+        assert_eq!(cloned, both(&queued));
+        assert_eq!(to(Version::V1_0, &cloned, &Match::any()), both(&enqueue));
         let udp = Match::any().with(Field::EthType, 0x800).with(Field::IpProto, 17);
         let port = [Action::SetTpSrc(53)];
         assert_eq!(to(Version::V1_3, &port, &udp), [Action::set_field(Field::UdpSrc, 53)]);

@@ -4,23 +4,29 @@
 //! of each type is laid out, so that a new action needs nothing here. Actions that the version does
 //! not have are translated by [`openflow::translate`] before they are written.
 
-use openflow::action::{METER, ReadArguments, WriteArguments};
+use openflow::action::{CLONES_DEEP_MAX, METER, ReadArguments, WriteArguments};
 use openflow::error::NICIRA;
 use openflow::translate::{self, Context};
 use openflow::{
-    Action, ActionKind, BitRange, Error, Field, Learn, MeterId, PortNo, ToController, Version,
+    Action, ActionKind, BitRange, Error, Field, Learn, Members, MeterId, PortNo, ToController,
+    Version,
 };
 
 use crate::error::{EncodeError, Fault};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{controller, learn, oxm};
+use crate::{controller, learn, members, oxm};
 
 /// Length of the meter among the actions of 1.5.
 const METER_LEN: u16 = 8;
 
 /// Reads all that is left in `r` as actions.
 pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {
+    read_inner(r, 0)
+}
+
+/// The same of a list that lies in so many clones.
+fn read_inner(r: Reader<'_>, depth: usize) -> reader::ReadResult<Vec<Action>> {
     let mut r = r.reading("action", Error::BadActionBadLen);
     let mut actions = r.list();
     let may_be_masked = r.version.has_masked_set_field();
@@ -28,7 +34,7 @@ pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {
         if may_be_masked && read_masked(&mut r, &mut actions)? {
             continue;
         }
-        actions.push(read(&mut r)?);
+        actions.push(read(&mut r, depth)?);
     }
     Ok(actions)
 }
@@ -88,7 +94,7 @@ pub(crate) fn write_meter(w: &mut Writer<'_>, meter: MeterId) {
     w.u32(meter.0);
 }
 
-fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
+fn read(r: &mut Reader<'_>, depth: usize) -> reader::ReadResult<Action> {
     let start = r.clone();
     let (number, len, body) = r.element()?;
     if len < 8 || !len.is_multiple_of(8) {
@@ -108,7 +114,8 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     let row = kind.row();
     let mut body = body.reading(row.text, Error::BadActionBadLen);
     let argument = body.clone();
-    let action = Action::read(kind, &mut Reading { is_nicira, ..Reading::of(&mut body) })?;
+    let mut arguments = Reading { is_nicira, depth, ..Reading::of(&mut body) };
+    let action = Action::read(kind, &mut arguments)?;
     let padding = (len - body.remaining()).next_multiple_of(8) - (len - body.remaining());
     body.skip(padding)?;
     body.finish()?;
@@ -135,11 +142,13 @@ pub(crate) struct Reading<'r, 'a> {
     field: Option<(Field, Reader<'a>)>,
     /// Whether fields are named as Nicira's actions name them: those of all versions.
     is_nicira: bool,
+    /// Number of clones that these lie in.
+    depth: usize,
 }
 
 impl<'r, 'a> Reading<'r, 'a> {
     pub(crate) fn of(r: &'r mut Reader<'a>) -> Self {
-        Self { r, field: None, is_nicira: false }
+        Self { r, field: None, is_nicira: false, depth: 0 }
     }
 }
 
@@ -196,8 +205,17 @@ impl ReadArguments for Reading<'_, '_> {
         learn::read(self.r)
     }
 
+    fn members(&mut self) -> reader::ReadResult<Members> {
+        members::read(self.r)
+    }
+
     fn actions(&mut self) -> reader::ReadResult<Vec<Action>> {
-        read_list(self.r.part(self.r.remaining())?)
+        // Those of an instruction lie in none.
+        let depth = self.depth + usize::from(self.is_nicira);
+        if depth > CLONES_DEEP_MAX {
+            return Err(self.r.fault(Error::BadActionTooMany));
+        }
+        read_inner(self.r.part(self.r.remaining())?, depth)
     }
 
     #[inline]
@@ -340,6 +358,10 @@ impl WriteArguments for Writing<'_, '_> {
 
     fn learn(&mut self, learn: &Learn) -> writer::WriteResult<()> {
         learn::write(self.w, learn)
+    }
+
+    fn members(&mut self, bundle: &Members) -> writer::WriteResult<()> {
+        members::write(self.w, bundle)
     }
 
     fn actions(&mut self, actions: &[Action]) -> writer::WriteResult<()> {

@@ -43,6 +43,7 @@ mod instruction;
 mod layout;
 mod learn;
 mod matching;
+mod members;
 mod message;
 mod meter;
 mod multipart;

@@ -15,6 +15,7 @@ mod pipeline_packet;
 use std::ops::ControlFlow;
 use std::slice::Iter;
 
+use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::group::GroupType;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
@@ -36,13 +37,14 @@ use crate::action_set::{ActionSet, Origin};
 use crate::config::{Miss, Settings};
 use crate::counter::DropReason;
 use crate::groups::{Group, Groups, MAX_CHAIN};
+use crate::member_choice::member;
 use crate::meters::remarked;
 use crate::mirrors::Side;
 use crate::ports::{Port, Ports};
 use crate::verdict::HandUp;
 
-/// Copies that groups may make of one packet. Groups lead to no loop, but a chain of groups with
-/// many buckets each asks for more copies than anyone can make.
+/// Copies that groups and clones may make of one packet. Groups lead to no loop, but a chain of
+/// groups with many buckets each asks for more copies than anyone can make.
 pub(super) const MAX_COPIES: usize = 4_096;
 
 /// The most resubmits of one packet, gotos and outputs to `TABLE` included, and the most that lie
@@ -55,11 +57,16 @@ const MAX_RESUBMIT_DEPTH: usize = 64;
 /// are resubmitted to thousands of times ask for more than a thread can do between two packets.
 const MAX_ACTIONS: usize = 65_536;
 
+/// The most values on the stack of a packet: 64 kB.
+const MAX_STACK: usize = 4_096;
+
 /// Extent of an early end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The packet, or a group's copy: it goes no further.
+    /// The packet, or a copy of a group or clone: it goes no further.
     Packet,
+    /// All lists, those around a clone too, but not those around a group.
+    Lists,
     /// The packet with all its copies: it is dropped.
     Walk,
     /// The whole walk: the target cannot carry it out.
@@ -105,6 +112,9 @@ pub(super) trait Target<'a> {
     /// The packet comes to a group. `Break` when its buckets cannot be chosen for this target.
     fn enter_group(&mut self, id: GroupId, group: &Group, packet: &Packet) -> WalkFlow;
 
+    /// A copy for a clone, which is the `copies`th of the packet.
+    fn begin_clone(&mut self, packet: &Packet, copies: usize) -> WalkFlow<Packet>;
+
     /// A copy for a bucket, which is the `copies`th of the packet.
     fn begin_bucket(
         &mut self,
@@ -114,7 +124,7 @@ pub(super) trait Target<'a> {
         copies: usize,
     ) -> WalkFlow<Packet>;
 
-    /// The copy has been through its bucket.
+    /// The copy has been through its bucket or clone.
     fn end_bucket(&mut self, copy: Packet);
 
     /// The packet as it enters the pipeline anew, from a packet-out.
@@ -207,9 +217,9 @@ pub(super) struct Interpreter<'a, T> {
     actions: usize,
     /// Whether the present list of actions is a bucket's.
     in_bucket: bool,
-    /// Copies that groups have made so far.
+    /// Copies that groups and clones have made so far.
     copies: usize,
-    /// Groups that the packet is in just now, one inside the other.
+    /// Groups and clones that the packet is in just now, one inside the other.
     chained: usize,
     /// Whether an output to `TABLE` is allowed: in the actions of a packet-out only.
     table_allowed: bool,
@@ -372,7 +382,12 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         let origin = top.origin;
         if let Some(actions) = &mut top.actions {
             if let Some(action) = actions.next() {
-                return self.action(packet, action, origin).map_continue(|()| true);
+                let end = if let Action::Clone(list) = action {
+                    self.run_clone(packet, action, list, origin)
+                } else {
+                    self.action(packet, action, origin)
+                };
+                return end.map_continue(|()| true);
             }
             top.actions = None;
             self.target.indent(false);
@@ -580,7 +595,12 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
                 return self.output(packet, queue.or(packet.queue), port, max_len, origin);
             }
             Executed::Group(id) => return self.group(packet, id, origin),
-            Executed::SetQueue(queue) => packet.queue = Some(queue),
+            Executed::SetQueue(queue) => packet.queue = queue,
+            Executed::Member => return self.member(packet, action, origin),
+            Executed::Pushed if packet.stack.len() > MAX_STACK => {
+                return self.withdraw(DropReason::StackTooDeep);
+            }
+            Executed::Pushed => {}
             Executed::Resubmit(port, table) => return self.resubmit(packet, port, table),
             Executed::Learn => {
                 let Some(learn) = action.learns() else { return WalkFlow::Continue(()) };
@@ -592,9 +612,72 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             }
             Executed::Controller => return self.controller(packet, action, origin),
             // What came before it holds.
-            Executed::Exit => return WalkFlow::Break(Stop::Packet),
+            Executed::Exit => return WalkFlow::Break(Stop::Lists),
         }
         WalkFlow::Continue(())
+    }
+
+    /// Sends the packet to a member of a bundle, or writes the member's number.
+    fn member(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> WalkFlow {
+        let Some(bundle) = action.members() else { return WalkFlow::Continue(()) };
+        let port = member(bundle, &packet.key(), self.around.ports);
+        let Some((bits, dst)) = bundle.dst else {
+            if let Some(port) = port {
+                return self.output(packet, packet.queue, port, MAX_LEN_NO_BUFFER, origin);
+            }
+            self.drop(DropReason::NoLiveBucket);
+            return WalkFlow::Continue(());
+        };
+        let number = u128::from(port.unwrap_or(PortNo::ANY).0 & 0xffff);
+        let value = (number & bits.largest()) as u64;
+        if self.target.execute(packet, &Action::Load { bits, dst, value })?
+            == Executed::Rewritten(false)
+        {
+            self.target.note(|| "does not fit the packet: skipped".to_owned());
+        }
+        WalkFlow::Continue(())
+    }
+
+    /// Takes a copy of the packet through a list, and then through the action set as it is, unless
+    /// that is carried out already. The packet itself goes on as it came, unless the list exits.
+    fn run_clone(
+        &mut self,
+        packet: &Packet,
+        action: &Action,
+        list: &'a [Action],
+        origin: Origin,
+    ) -> WalkFlow {
+        self.target.note(|| format_actions(std::slice::from_ref(action)));
+        self.count_actions(1)?;
+        if self.chained >= usize::from(MAX_CHAIN) {
+            return self.withdraw(DropReason::TooManyResubmits);
+        }
+        if self.copies >= MAX_COPIES {
+            self.drop(DropReason::TooManyCopies);
+            return WalkFlow::Continue(());
+        }
+        self.copies += 1;
+        let mut copy = self.target.begin_clone(packet, self.copies)?;
+        let (set, base, depth) = (self.set.clone(), self.active.len(), self.depth());
+        self.chained += 1;
+        self.target.indent(true);
+        let entry = MatchedEntry { instructions: &[], origin };
+        let actions = Some(list.iter());
+        self.active.push(Activation { actions, depth, ..Activation::of(entry) });
+        let mut end = self.run(&mut copy, base).map_continue(|_| ());
+        let has_set = !self.in_action_set && self.set.in_order().next().is_some();
+        if end.is_continue() && has_set {
+            end = self.deeper(|walk| walk.action_set(&mut copy));
+        }
+        self.end_pause(&copy, false);
+        self.set = set;
+        self.chained -= 1;
+        self.target.end_bucket(copy);
+        match end {
+            WalkFlow::Break(Stop::Packet) => WalkFlow::Continue(()),
+            WalkFlow::Break(Stop::Lists | Stop::Walk | Stop::Unsupported)
+            | WalkFlow::Continue(()) => end,
+        }
     }
 
     /// The packet goes no further (clause 5.12); the controller may want to know.
@@ -782,7 +865,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
 fn flow_after_copy(end: WalkFlow) -> WalkFlow {
     match end {
         WalkFlow::Break(Stop::Walk | Stop::Unsupported) => end,
-        WalkFlow::Break(Stop::Packet) | WalkFlow::Continue(()) => WalkFlow::Continue(()),
+        WalkFlow::Break(Stop::Packet | Stop::Lists) | WalkFlow::Continue(()) => {
+            WalkFlow::Continue(())
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl Limits {
             ActionsRun::AtOnce => (&limits.apply_actions, &limits.apply_set),
             ActionsRun::InSet => (&limits.write_actions, &limits.write_set),
         };
-        asked.actions().iter().try_for_each(|action| check_action(action, kinds, fields))
+        asked.all_actions().try_for_each(|action| check_action(action, kinds, fields))
     }
 }
 

@@ -12,9 +12,10 @@ use packet::rewrite;
 use packet::rewrite::TtlInvalid;
 
 use super::effect::Effect;
-use super::run::{PacketState, Run};
+use super::run::{PacketState, Run, STACK_MAX};
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
+use crate::member_choice::{hash, link, member};
 use crate::verdict::HandUp;
 
 /// Whether an action fitted the packet, unless it found the TTL used up.
@@ -34,7 +35,10 @@ impl Run<'_> {
             return None;
         }
         match self.carry_out(&mut packet, action, origin) {
-            Ok(true) if self.is_withdrawn || action.ends_lists() => None,
+            Ok(true) if self.is_withdrawn || action.ends_lists() => {
+                self.has_exited = *action == Action::Exit;
+                None
+            }
             Ok(true) => Some(packet),
             Ok(false) => {
                 self.step(|| "does not fit the packet: skipped".to_owned());
@@ -90,30 +94,27 @@ impl Run<'_> {
                 let (key, to) = (packet.key(), BitRange { offset: dst_offset, n_bits });
                 Ok(key.has(src) && packet.write_bits(dst, to, key.get(src) >> src_offset))
             }
-            Action::OutputReg { bits, src, max_len } => {
-                let number = packet.key().get(src) >> bits.offset & ((1_u128 << bits.n_bits) - 1);
-                let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
-                self.send_to(packet, port, max_len, by);
-                Ok(true)
-            }
+            Action::Push { .. }
+            | Action::Pop { .. }
+            | Action::Bundle(_)
+            | Action::BundleLoad(_)
+            | Action::Multipath { .. }
+            | Action::CheckPktLarger { .. }
+            | Action::OutputReg { .. } => Ok(self.find(packet, action, by)),
             Action::PushVlan(eth_type) => Ok(rewrite::push_vlan(frame, eth_type)),
             Action::PopVlan | Action::StripVlan => Ok(rewrite::pop_vlan(frame)),
             Action::PushMpls(eth_type) => Ok(rewrite::push_mpls(frame, eth_type)),
             Action::PopMpls(eth_type) => Ok(rewrite::pop_mpls(frame, eth_type)),
             Action::PushPbb(eth_type) => Ok(rewrite::push_pbb(frame, eth_type)),
             Action::PopPbb => Ok(rewrite::pop_pbb(frame)),
-            // Times to live.
             Action::SetNwTtl(ttl) => Ok(rewrite::set_nw_ttl(frame, ttl)),
             Action::SetMplsTtl(ttl) => Ok(rewrite::set_mpls_ttl(frame, ttl)),
             Action::DecNwTtl | Action::DecNwTtlTo(_) => rewrite::dec_nw_ttl(frame),
             Action::DecMplsTtl => rewrite::dec_mpls_ttl(frame),
             Action::CopyTtlOut => Ok(rewrite::copy_ttl_out(frame)),
             Action::CopyTtlIn => Ok(rewrite::copy_ttl_in(frame)),
-            // Where the packet goes.
-            Action::SetQueue(queue) => {
-                packet.queue = Some(queue);
-                Ok(true)
-            }
+            Action::SetQueue(queue) => Ok(packet.choose_queue(Some(queue))),
+            Action::PopQueue => Ok(packet.choose_queue(None)),
             Action::Output { port, max_len } => {
                 self.send_to(packet, port, max_len, by);
                 Ok(true)
@@ -133,10 +134,51 @@ impl Run<'_> {
             Action::Controller { .. } | Action::ControllerProperties(_) => {
                 Ok(self.controller(packet, action, by))
             }
-            // Nothing goes on behind an exit: see `action`. No lookup ends with a conjunction.
-            Action::Exit | Action::Conjunction { .. } | Action::Note(_) => Ok(true),
+            // Nothing goes on behind an exit, and a clone is of two packets: see `action`,
+            // `run_clone`. No lookup ends with a conjunction.
+            Action::Exit | Action::Conjunction { .. } | Action::Note(_) | Action::Clone(_) => {
+                Ok(true)
+            }
             // Refused when the entry, bucket or packet-out came.
             Action::Experimenter { .. } => Ok(false),
         }
+    }
+
+    /// An action of which what it writes, or where the packet goes, is found out here; whether it
+    /// fits the packet.
+    fn find(&mut self, packet: &mut PacketState, action: &Action, by: Origin) -> bool {
+        if let Action::Push { offset, src, n_bits } = *action {
+            let value = packet.key().get(src) >> offset;
+            packet.stack.push(if n_bits < 128 { value & ((1 << n_bits) - 1) } else { value });
+            if packet.stack.len() > STACK_MAX {
+                self.withdraw(DropReason::StackTooDeep);
+            }
+        } else if let Action::Pop { offset, dst, n_bits } = *action {
+            let Some(value) = packet.stack.pop() else { return false };
+            return packet.write_bits(dst, BitRange { offset, n_bits }, value);
+        } else if let Action::Multipath { fields, basis, algorithm, max_link, bits, dst, .. } =
+            *action
+        {
+            let flow = hash(fields, basis, &packet.key());
+            return packet.write_bits(dst, bits, link(algorithm, flow, max_link).into());
+        } else if let Action::CheckPktLarger { pkt_len, offset, dst } = *action {
+            let is_larger = packet.frame.len() > usize::from(pkt_len);
+            return packet.write_bits(dst, BitRange { offset, n_bits: 1 }, is_larger.into());
+        } else if let Action::OutputReg { bits, src, max_len } = *action {
+            let number = packet.key().get(src) >> bits.offset & ((1_u128 << bits.n_bits) - 1);
+            let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
+            self.send_to(packet, port, max_len, by);
+        } else if let Some(bundle) = action.members() {
+            let port = member(bundle, &packet.key(), &self.dp.ports);
+            if let Some((bits, dst)) = bundle.dst {
+                let number = port.unwrap_or(PortNo::ANY).0 & 0xffff;
+                return packet.write_bits(dst, bits, number.into());
+            }
+            match port {
+                Some(port) => self.send_to(packet, port, MAX_LEN_NO_BUFFER, by),
+                None => self.drop(DropReason::NoLiveBucket),
+            }
+        }
+        true
     }
 }

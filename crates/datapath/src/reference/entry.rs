@@ -74,7 +74,7 @@ impl Entry {
 
     /// All actions of the entry itself, applied or written; not those of its groups.
     fn actions(&self) -> impl Iterator<Item = &Action> {
-        self.instructions.iter().flat_map(Instruction::actions)
+        self.instructions.iter().flat_map(Instruction::all_actions)
     }
 
     /// The entry's parts in conjunctive matches: id, number of dimensions, dimension.

@@ -79,7 +79,7 @@ impl Reference {
     fn taught_for_good(&self) -> BTreeSet<(TableId, Cookie)> {
         let entries = self.tables.iter().flat_map(|table| table.entries());
         let lists = entries.flat_map(|entry| entry.instructions.iter());
-        let learns = lists.flat_map(Instruction::actions).filter_map(Action::learns);
+        let learns = lists.flat_map(Instruction::all_actions).filter_map(Action::learns);
         let for_good = learns.filter(|learn| learn.flags.contains(LearnFlags::DELETE_LEARNED));
         for_good.map(|learn| (learn.table, learn.cookie)).collect()
     }

@@ -32,7 +32,8 @@ impl Reference {
         let frame = PacketBuf::from_slice(&paused.data);
         let arriving = PacketState::arriving(frame, meta.in_port);
         let mut run = Run::new(self, now, out);
-        run.resume(PacketState { meta, queue: rest.queue, ..arriving }, &rest);
+        let (queue, stack) = (rest.queue, rest.stack.clone());
+        run.resume(PacketState { meta, queue, stack, ..arriving }, &rest);
         let (effects, _) = run.end();
         self.commit(effects, now);
         Ok(())
@@ -128,6 +129,7 @@ impl<'a> Run<'a> {
         }
         let continuation = Continuation {
             queue: packet.queue,
+            stack: packet.stack.clone(),
             mirrored: self.mirrored,
             home: if is_in_bucket { self.place.table } else { TableId(0) },
             in_bucket: is_in_bucket,

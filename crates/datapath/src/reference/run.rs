@@ -34,6 +34,8 @@ pub(super) struct PacketState {
     pub(super) frame: PacketBuf,
     pub(super) meta: Meta,
     pub(super) queue: Option<QueueId>,
+    /// Its stack of values, the last one on top.
+    pub(super) stack: Vec<u128>,
     /// Its length when it came.
     pub(super) arrived_len: usize,
 }
@@ -41,7 +43,8 @@ pub(super) struct PacketState {
 impl PacketState {
     /// A packet that has just come in: no metadata, no queue.
     pub(super) fn arriving(frame: PacketBuf, in_port: PortNo) -> Self {
-        Self { arrived_len: frame.len(), frame, meta: Meta::port(in_port), queue: None }
+        let (meta, arrived_len) = (Meta::port(in_port), frame.len());
+        Self { arrived_len, frame, meta, queue: None, stack: Vec::new() }
     }
 
     pub(super) fn key(&self) -> FlowKey {
@@ -50,6 +53,12 @@ impl PacketState {
 
     pub(super) fn bytes(&self) -> u64 {
         self.frame.len() as u64
+    }
+
+    /// Chooses a queue for what is sent, or none. It fits every packet.
+    pub(super) fn choose_queue(&mut self, queue: Option<QueueId>) -> bool {
+        self.queue = queue;
+        true
     }
 
     /// Writes a field, in the frame or beside it; whether the packet has it.
@@ -116,6 +125,9 @@ pub(super) struct Place {
 const SEARCHES_MAX: usize = 4_096;
 const RESUBMITS_DEEP_MAX: usize = 64;
 
+/// The most values on the stack of a packet.
+pub(super) const STACK_MAX: usize = 4_096;
+
 /// The most actions of one packet, where each port of a flood is one more.
 const ACTIONS_MAX: usize = 65_536;
 
@@ -132,8 +144,10 @@ pub(super) struct Run<'a> {
     pub(super) mirrored: u32,
     /// Copies that groups have made so far.
     pub(super) copies: usize,
-    /// Groups that the packet is in just now, one inside the other.
+    /// Groups and clones that the packet is in just now, one inside the other.
     pub(super) groups_deep: usize,
+    /// Whether an exit ends the packet's lists, those around a clone too.
+    pub(super) has_exited: bool,
     /// Whether an output may start the pipeline: in the actions of a packet-out only.
     pub(super) may_start_pipeline: bool,
     /// Whether the action set is carried out.
@@ -167,6 +181,7 @@ impl<'a> Run<'a> {
             mirrored: 0,
             copies: 0,
             groups_deep: 0,
+            has_exited: false,
             may_start_pipeline: false,
             is_behind_tables: false,
             todo: Vec::new(),
@@ -286,6 +301,7 @@ impl<'a> Run<'a> {
             self.action_set(packet);
         }
         self.end_pause(false);
+        self.has_exited = false;
         self.set = before;
     }
 
@@ -331,7 +347,13 @@ impl<'a> Run<'a> {
         until: usize,
     ) -> Option<PacketState> {
         match todo {
-            Todo::Action(action, by) => return self.action(packet, action, by),
+            Todo::Action(action, by) => {
+                return if let Action::Clone(list) = action {
+                    self.run_clone(packet, action, list, by)
+                } else {
+                    self.action(packet, action, by)
+                };
+            }
             Todo::Instruction(instruction, by) => match instruction {
                 Instruction::Meter(id) => return self.meter(packet, *id),
                 Instruction::ApplyActions(actions) => {
@@ -470,6 +492,7 @@ impl<'a> Run<'a> {
         let was_in_bucket = std::mem::replace(&mut self.place.is_in_bucket, true);
         self.actions(packet.clone(), list);
         self.end_pause(true);
+        self.has_exited = false;
         self.place.is_in_bucket = was_in_bucket;
     }
 

@@ -186,8 +186,8 @@ fn a_meter_of_the_action_keeps_back_what_goes_up_only() {
 #[test]
 fn more_left_than_a_packet_in_has_room_for_is_no_wait() {
     let left = |outputs: usize| vec!["output:2"; outputs].join(",");
-    // An output has 7 bytes, an entry 14, the rest 25.
-    for (outputs, expected) in [(2_333, "wait"), (2_334, "continuation_too_long")] {
+    // An output has 7 bytes, an entry 14, the rest 27.
+    for (outputs, expected) in [(2_332, "wait"), (2_333, "continuation_too_long")] {
         let entries = [
             format!("actions=resubmit(,1),{}", left(outputs / 2)),
             format!("table=1,actions=controller(pause),{}", left(outputs - outputs / 2)),

@@ -3,10 +3,11 @@
 use openflow::field::{ALL_FIELDS, FieldRow, Place, Prereq};
 use openflow::group::{Bucket, GroupType};
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
+use openflow::members::{BundleAlgorithm, HashFields, MultipathAlgorithm};
 use openflow::message::PacketInReason;
 use openflow::{
-    Action, BitRange, Cookie, Field, GroupId, Instruction, Learn, MacAddr, Match, MeterId, PortNo,
-    QueueId, ShortPort, TableId, ToController,
+    Action, BitRange, Cookie, Field, GroupId, Instruction, Learn, MacAddr, Match, Members, MeterId,
+    PortNo, QueueId, ShortPort, TableId, ToController,
 };
 use packet::FlowKey;
 use testkit::Random;
@@ -99,6 +100,47 @@ fn with_parts(matching: &Match, rng: &mut Random) -> Action {
     }
 }
 
+/// A push or a pop, mostly of registers.
+fn on_stack(matching: &Match, rng: &mut Random) -> Action {
+    let registers = rng.percent(60);
+    let can = |row: &&FieldRow| matching.matches(row.prereq) && is_drawn(row);
+    let all = ALL_FIELDS.iter().filter(can).filter(|row| !registers || is_register(row));
+    if rng.percent(50) {
+        let (src, BitRange { offset, n_bits }) = part(&all.collect::<Vec<_>>(), 128, rng);
+        Action::Push { offset, src, n_bits }
+    } else {
+        let targets: Vec<&FieldRow> = all.filter(|row| row.settable).collect();
+        let (dst, BitRange { offset, n_bits }) = part(&targets, 128, rng);
+        Action::Pop { offset, dst, n_bits }
+    }
+}
+
+/// A member of a bundle, or a number, mostly in a register.
+fn choice(matching: &Match, rng: &mut Random) -> Action {
+    let registers = rng.percent(70);
+    let can = |row: &&FieldRow| row.settable && matching.matches(row.prereq) && is_drawn(row);
+    let fields = ALL_FIELDS.iter().filter(can).filter(|row| !registers || is_register(row));
+    let (dst, bits) = part(&fields.collect::<Vec<_>>(), 64, rng);
+    if rng.percent(15) {
+        let pkt_len = *rng.pick(&[0, 59, 60, 64, 100, 1500]);
+        return Action::CheckPktLarger { pkt_len, offset: bits.offset, dst };
+    }
+    let (fields, basis) = (*rng.pick(HashFields::ALL), rng.below(3) as u16);
+    if rng.percent(35) {
+        let max_link = (rng.below(6) as u16).min(bits.largest().min(9) as u16);
+        let algorithm = *rng.pick(MultipathAlgorithm::ALL);
+        return Action::Multipath { fields, basis, algorithm, max_link, arg: 0, bits, dst };
+    }
+    let members = (0..rng.below(5)).filter_map(|_| ShortPort::new(port(rng))).collect();
+    let algorithm = *rng.pick(BundleAlgorithm::ALL);
+    let bundle = |dst| Box::new(Members { fields, basis, algorithm, members, dst });
+    if rng.percent(50) {
+        Action::Bundle(bundle(None))
+    } else {
+        Action::BundleLoad(bundle(Some((bits, dst))))
+    }
+}
+
 /// One action; `key` gives values that some packets have.
 pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
     match rng.weighted(&[30, 24, 12, 4, 6, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3, 14]) {
@@ -154,6 +196,17 @@ pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Random) -> Vec<Act
 
 /// The same, of which some search further tables, or end the list; most lead on from `table`.
 pub(crate) fn list_of(
+    tables: (u8, u8),
+    matching: &Match,
+    key: &FlowKey,
+    rng: &mut Random,
+) -> Vec<Action> {
+    nested_list(0, tables, matching, key, rng)
+}
+
+/// The same of a list that lies in so many clones.
+fn nested_list(
+    depth: usize,
     (table, tables): (u8, u8),
     matching: &Match,
     key: &FlowKey,
@@ -163,6 +216,23 @@ pub(crate) fn list_of(
     while rng.percent(18) {
         let at = if rng.percent(40) { list.len() } else { rng.index(list.len() + 1) };
         list.insert(at, resubmit((table, tables), rng));
+    }
+    while rng.percent(14) {
+        let at = rng.index(list.len() + 1);
+        list.insert(at, on_stack(matching, rng));
+    }
+    if rng.percent(3) {
+        let at = rng.index(list.len() + 1);
+        list.insert(at, Action::PopQueue);
+    }
+    if rng.percent(8) {
+        let at = rng.index(list.len() + 1);
+        list.insert(at, choice(matching, rng));
+    }
+    if rng.percent(if depth == 0 { 12 } else { 25 }) && depth < 3 {
+        let inner = nested_list(depth + 1, (table, tables), matching, key, rng);
+        let at = rng.index(list.len() + 1);
+        list.insert(at, Action::Clone(inner));
     }
     if rng.percent(2) {
         let at = rng.index(list.len() + 1);

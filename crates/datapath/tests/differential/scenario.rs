@@ -14,8 +14,8 @@ use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
 use openflow::table::{TableFeatures, TableMod, TableProperty, Vacancy};
 use openflow::{
-    Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match, MeterId, PortNo, TableId,
-    TupleForm, TwelveTuple, Version,
+    Action, Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match, MeterId, PortNo,
+    TableId, TupleForm, TwelveTuple, Version,
 };
 use packet::{FlowKey, Meta, extract};
 use testkit::Random;
@@ -151,7 +151,7 @@ fn forget_learns(step: &mut Step) {
     let forget = |flow_mod: &mut FlowMod| {
         for instruction in &mut flow_mod.instructions {
             if let Instruction::ApplyActions(list) = instruction {
-                list.retain(|action| action.learns().is_none());
+                forget_in(list);
             }
         }
     };
@@ -166,9 +166,18 @@ fn forget_learns(step: &mut Step) {
             }
         }),
         Step::PacketOut(packet_out) => {
-            packet_out.actions.retain(|action| action.learns().is_none());
+            forget_in(&mut packet_out.actions);
         }
         _ => {}
+    }
+}
+
+fn forget_in(list: &mut Vec<Action>) {
+    list.retain(|action| action.learns().is_none());
+    for action in list {
+        if let Action::Clone(inner) = action {
+            forget_in(inner);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::Action;
 use crate::field::Field;
 use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, ShortPort, TableId};
 use crate::learn::Learn;
+use crate::members::{HashFields, Members, MultipathAlgorithm};
 use crate::packet_in_reason::PacketInReason;
 use crate::subfield::BitRange;
 use crate::to_controller::ToController;
@@ -121,6 +122,8 @@ arguments! {
     Actions actions: Vec<Action>, &[Action];
     /// All of a learn action.
     Learn learn: Learn, &Learn;
+    /// All of a bundle of ports.
+    Bundle members: Members, &Members;
 }
 
 /// A type that an argument can have.
@@ -175,6 +178,9 @@ argument! {
     Field: Field field, value => *value, number => number;
     u128: Value value, value => *value, number => number;
     Box<Learn>: Learn learn, value => value, learn => Box::new(learn);
+    Box<Members>: Bundle members, value => value, bundle => Box::new(bundle);
+    HashFields: U16 u16, value => value.number(), number => Self::from_number(number);
+    MultipathAlgorithm: U16 u16, value => value.number(), number => Self::from_number(number);
     PacketInReason: U8 u8, value => value.number(), number => Self::from_number(number);
     Box<ToController>: ToController to_controller, value => value, asked => Box::new(asked);
     Vec<u16>: ControllerIds controller_ids, value => value, number => number;
@@ -353,8 +359,14 @@ impl WriteArguments for ArgumentSummary {
         Ok(())
     }
 
+    fn members(&mut self, bundle: &Members) -> Result<(), Infallible> {
+        self.list_bytes += size_of::<Members>() + size_of_val(bundle.members.as_slice());
+        bundle.dst.map_or(Ok(()), |(_, dst)| self.field(dst))
+    }
+
     fn actions(&mut self, actions: &[Action]) -> Result<(), Infallible> {
         self.list_bytes += size_of_val(actions);
+        self.list_bytes += actions.iter().map(|action| action.summary().list_bytes).sum::<usize>();
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::{ACTIONS, Action, ActionKind, ReadArguments};
 use crate::field::{Field, VID_PRESENT};
 use crate::id::PortNo;
 use crate::learn::Learn;
+use crate::members::Members;
 use crate::to_controller::ToController;
 
 impl Action {
@@ -88,6 +89,10 @@ impl ReadArguments for OneNumber {
     }
 
     fn learn(&mut self) -> Result<Learn, NoArgument> {
+        Err(NoArgument)
+    }
+
+    fn members(&mut self) -> Result<Members, NoArgument> {
         Err(NoArgument)
     }
 }

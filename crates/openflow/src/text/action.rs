@@ -6,16 +6,17 @@ use super::matching::check_vlan_vid;
 use super::subfield::{self, settable};
 use super::value::{format_value, number, port, unsigned, value};
 use super::words::unknown;
-use super::{PortNames, TextError, controller};
+use super::{PortNames, TextError, controller, members};
 use crate::action::{
-    ACTIONS, Action, ActionKind, DIMENSIONS, MAX_LEN_NO_BUFFER, ReadArguments, Syntax,
-    WriteArguments,
+    ACTIONS, Action, ActionKind, CLONES_DEEP_MAX, DIMENSIONS, MAX_LEN_NO_BUFFER, ReadArguments,
+    Syntax, WriteArguments,
 };
 use crate::field::{ALL_FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
 use crate::learn::Learn;
 use crate::matching::Match;
+use crate::members::Members;
 use crate::subfield::BitRange;
 use crate::to_controller::ToController;
 use std::convert::Infallible;
@@ -169,6 +170,9 @@ fn action(pair: Pair<'_>) -> Result<Action, TextError> {
     let kind = if names_controllers { ActionKind::DecNwTtlTo } else { kind };
     let row = kind.row();
     let action = arguments(pair, row.syntax, row.bits, |r| Action::read(kind, r))?;
+    if action.clones_deep() > CLONES_DEEP_MAX {
+        return Err(too_deep(pair.key));
+    }
     let unit = 1_u64 << row.accepts.unwritten_bits();
     match (action.number(), pair.value) {
         (Some(number), Some(value)) if !number.is_multiple_of(unit) => {
@@ -281,12 +285,39 @@ impl ReadArguments for Reading<'_> {
     }
 
     fn actions(&mut self) -> Result<Vec<Action>, TextError> {
-        actions(self.take()?)
+        let piece = self.take()?;
+        check_depth(piece)?;
+        actions(piece)
     }
 
     fn learn(&mut self) -> Result<Learn, TextError> {
         self.own()
     }
+
+    fn members(&mut self) -> Result<Members, TextError> {
+        self.own()
+    }
+}
+
+/// Refuses more parentheses in each other than clones may be, before anything is read of them.
+fn check_depth(piece: Piece<'_>) -> Result<(), TextError> {
+    let mut depth = 0_usize;
+    for c in piece.text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // The innermost may have actions with arguments.
+        if depth > CLONES_DEEP_MAX {
+            return Err(too_deep(piece));
+        }
+    }
+    Ok(())
+}
+
+fn too_deep(piece: Piece<'_>) -> TextError {
+    piece.error(format!("at most {CLONES_DEEP_MAX} clones lie in each other"))
 }
 
 fn mac(piece: Piece<'_>) -> Result<MacAddr, TextError> {
@@ -619,5 +650,9 @@ impl WriteArguments for Words<'_> {
 
     fn learn(&mut self, learn: &Learn) -> Result<(), Infallible> {
         self.push(learn::text(learn, self.names))
+    }
+
+    fn members(&mut self, bundle: &Members) -> Result<(), Infallible> {
+        self.push(members::text(bundle, |member| self.names.text_of(member.0)))
     }
 }

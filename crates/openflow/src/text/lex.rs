@@ -220,8 +220,12 @@ impl<'a> Pairs<'a> {
                 let len = self.value_len()?;
                 let whole = self.take(len);
                 let inner = whole.text.strip_prefix('(').and_then(|t| t.strip_suffix(')'));
-                let inner = inner.ok_or_else(|| whole.error("text behind the closing `)`"))?;
-                Some(whole.part(inner, whole.at + 1))
+                match inner {
+                    Some(inner) => Some(whole.part(inner, whole.at + 1)),
+                    // With the place for what comes of the arguments.
+                    None if whole.text.contains(")->") => Some(whole),
+                    None => return Err(whole.error("text behind the closing `)`")),
+                }
             }
             Some(')') => return Err(self.rest.error("`)` without `(`")),
             Some(_) | None => None,

@@ -5,7 +5,7 @@
 
 use super::TextError;
 use super::lex::Piece;
-use super::value::number;
+use super::value::{number, unsigned};
 use super::words::unknown;
 use crate::action::{Action, MAX_LEN_NO_BUFFER};
 use crate::field::{ALL_FIELDS, Field};
@@ -73,6 +73,11 @@ fn text(field: &str, bits: Option<BitRange>) -> String {
     }
 }
 
+/// A part of a field.
+pub(super) fn part_text(field: Field, bits: BitRange) -> String {
+    text(field.row().name, Some(bits))
+}
+
 /// A part of the field of a name.
 pub(super) fn range_text(name: &str, BitRange { offset, n_bits }: BitRange) -> String {
     match n_bits {
@@ -118,6 +123,63 @@ pub(crate) fn format_copy(words: &[String]) -> String {
         (_, _) => text(field, None),
     };
     format!("move:{}->{}", part(src, from), part(dst, to))
+}
+
+/// `push:FIELD[FIRST..LAST]`, without the word.
+pub(crate) fn push(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (src, BitRange { offset, n_bits }) = subfield(piece)?;
+    Ok(Action::Push { offset, src, n_bits })
+}
+
+pub(crate) fn format_push(words: &[String]) -> String {
+    format_part("push", words)
+}
+
+/// `pop:FIELD[FIRST..LAST]`, without the word.
+pub(crate) fn pop(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (dst, BitRange { offset, n_bits }) = subfield(piece)?;
+    settable(piece, dst)?;
+    Ok(Action::Pop { offset, dst, n_bits })
+}
+
+pub(crate) fn format_pop(words: &[String]) -> String {
+    format_part("pop", words)
+}
+
+/// An action on a part of a field, which is given by its lowest bit, the field, its number of bits.
+fn format_part(name: &str, words: &[String]) -> String {
+    let [offset, field, n_bits] = words else { return String::new() };
+    let bits = match (offset.parse(), n_bits.parse()) {
+        (Ok(offset), Ok(n_bits)) => Some(BitRange { offset, n_bits }),
+        (_, _) => None,
+    };
+    format!("{name}:{}", text(field, bits))
+}
+
+/// `check_pkt_larger(BYTES)->FIELD[BIT]`, without the word.
+pub(crate) fn check_pkt_larger(piece: Piece<'_>) -> Result<Action, TextError> {
+    let parts = piece.split_once("->").and_then(|(bytes, place)| {
+        let inner = bytes.text.trim().strip_prefix('(')?.strip_suffix(')')?;
+        Some((bytes.part(inner, bytes.at + 1), place.trimmed()))
+    });
+    let Some((bytes, place)) = parts else {
+        return Err(piece.error("check_pkt_larger takes (BYTES)->FIELD[BIT]"));
+    };
+    let (dst, BitRange { offset, n_bits }) = subfield(place)?;
+    if n_bits != 1 {
+        return Err(place.error("check_pkt_larger writes one bit: FIELD[BIT]"));
+    }
+    settable(place, dst)?;
+    Ok(Action::CheckPktLarger { pkt_len: unsigned(bytes.trimmed())?, offset, dst })
+}
+
+pub(crate) fn format_check_pkt_larger(words: &[String]) -> String {
+    let [pkt_len, offset, dst] = words else { return String::new() };
+    let bit = offset.parse().ok().map(|offset| BitRange { offset, n_bits: 1 });
+    match bit {
+        Some(_) => format!("check_pkt_larger({pkt_len})->{}", text(dst, bit)),
+        None => "check_pkt_larger(BYTES)->FIELD[BIT]".to_owned(),
+    }
 }
 
 /// `output:FIELD[FIRST..LAST]`, without the word.

@@ -12,13 +12,15 @@ use crate::shape::{Fields, Key, Of, Reserved, Shape, key};
 use crate::words;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use openflow::action::{ACTIONS, ArgumentKey, ArgumentType, ReadArguments, WriteArguments};
+use openflow::action::{
+    ACTIONS, ArgumentKey, ArgumentType, CLONES_DEEP_MAX, ReadArguments, WriteArguments,
+};
 use openflow::field::{ALL_FIELDS, FieldRow};
 use openflow::instruction::{ActionsRun, INSTRUCTIONS};
 use openflow::text::{format_actions, parse_actions, unpresent_vid};
 use openflow::{
-    Action, ActionKind, Field, Instruction, InstructionKind, Learn, MacAddr, PortNo, ToController,
-    Version,
+    Action, ActionKind, Field, Instruction, InstructionKind, Learn, MacAddr, Members, PortNo,
+    ToController, Version,
 };
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -87,6 +89,7 @@ fn form(ty: ArgumentType, key: &str) -> Of {
         | ArgumentType::Field
         | ArgumentType::Bytes
         | ArgumentType::Learn
+        | ArgumentType::Bundle
         | ArgumentType::ToController
         | ArgumentType::ControllerIds => Of::Text,
         ArgumentType::Value => Of::Scalar,
@@ -191,7 +194,13 @@ fn action(fields: &Fields<'_>, version: Version) -> Result<Action, Problem> {
     let name = fields.name();
     let kind =
         action_kind(name).ok_or_else(|| fields.problem("type", format!("{name} is no action")))?;
-    Action::read(kind, &mut Reading { fields, version, keys: kind.row().keys.iter(), field: None })
+    let mut arguments = Reading { fields, version, keys: kind.row().keys.iter(), field: None };
+    let action = Action::read(kind, &mut arguments)?;
+    if action.clones_deep() > CLONES_DEEP_MAX {
+        let words = format!("at most {CLONES_DEEP_MAX} clones lie in each other");
+        return Err(fields.problem("actions", words));
+    }
+    Ok(action)
 }
 
 fn instruction(
@@ -326,6 +335,19 @@ impl ReadArguments for Reading<'_> {
             [Action::Learn(learn)] => Ok((**learn).clone()),
             [..] => Err(self.fields.problem(key, "one learn action was expected")),
         }
+    }
+
+    /// The text of `ovs-ofctl`, of an action of this name.
+    fn members(&mut self) -> Result<Members, Problem> {
+        let (key, inner) = self.text()?;
+        let word = action_kind(self.fields.name()).map_or("", |kind| kind.row().text);
+        let read = parse_actions(&format!("{word}({inner})"));
+        let read = read.map_err(|error| self.fields.problem(key, error.what))?;
+        let bundle = match &read[..] {
+            [action] => action.members().cloned(),
+            [..] => None,
+        };
+        bundle.ok_or_else(|| self.fields.problem(key, "one bundle was expected"))
     }
 
     fn actions(&mut self) -> Result<Vec<Action>, Problem> {
@@ -495,6 +517,13 @@ impl WriteArguments for Printing {
         self.is_object = true;
         let text = format_actions(&[Action::Learn(Box::new(learn.clone()))]);
         let inner = text.strip_prefix("learn(").and_then(|text| text.strip_suffix(')'));
+        self.push(inner.unwrap_or(&text))
+    }
+
+    fn members(&mut self, bundle: &Members) -> Result<(), Infallible> {
+        self.is_object = true;
+        let text = format_actions(&[Action::Bundle(Box::new(bundle.clone()))]);
+        let inner = text.strip_prefix("bundle(").and_then(|text| text.strip_suffix(')'));
         self.push(inner.unwrap_or(&text))
     }
 

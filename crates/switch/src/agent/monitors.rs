@@ -82,7 +82,7 @@ fn flags_of(event: FlowEvent) -> FlowMonitorFlags {
 /// is for a port that the entry has or had outputs to, and for a group that it has.
 fn takes(monitor: &FlowMonitorRequest, entry: &FlowChange, before: Option<&[Instruction]>) -> bool {
     let any = |list: &[Instruction], is_it: &dyn Fn(&Action) -> bool| {
-        list.iter().flat_map(Instruction::actions).any(is_it)
+        list.iter().flat_map(Instruction::all_actions).any(is_it)
     };
     let outputs = |action: &Action| {
         matches!(action, Action::Output { port, .. } | Action::Enqueue { port, .. }

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use control::unhex;
-use datapath::Verdict;
+use datapath::{DropReason, Verdict};
 use netdev::{PATCH_HOPS_MAX, PortSpec};
 use openflow::PortNo;
 use packet::{FRAME_CAPACITY, Meta, describe};
@@ -45,7 +45,24 @@ pub(super) async fn trace(daemon: &Daemon, words: &[String]) -> Result<String, S
         Some(_) | None => "unchanged".to_owned(),
     };
     let actions = datapath_actions(&frame, &walk.leaving);
-    Ok(format!("{}\nFinal flow: {last}\nDatapath actions: {actions}", walk.text))
+    let failed = traced.trace.verdicts.iter().find_map(failure).unwrap_or_default();
+    Ok(format!("{}\nFinal flow: {last}\nDatapath actions: {actions}{failed}", walk.text))
+}
+
+/// The last line of a packet that asked for too much, and before it what that was, where the line
+/// does not say it.
+fn failure(verdict: &Verdict) -> Option<&'static str> {
+    let Verdict::Drop { reason } = verdict else { return None };
+    if *reason == DropReason::StackTooDeep {
+        Some(
+            "\n >>>> resubmits yielded over 64 kB of stack <<<<\n\
+             Translation failed (Stack too deep), packet is dropped.",
+        )
+    } else if *reason == DropReason::TooManyResubmits {
+        Some("\nTranslation failed (Too many resubmits), packet is dropped.")
+    } else {
+        None
+    }
 }
 
 /// The bridge, port and frame that words name: a bridge and a flow of OpenFlow, or a flow of the

@@ -117,6 +117,9 @@ fn without_max_len(instruction: &mut Instruction) {
 }
 
 fn action_without_max_len(action: &mut Action) {
+    if let Action::Clone(list) = action {
+        list.iter_mut().for_each(action_without_max_len);
+    }
     // In 1.5 a load of all bits is a set-field.
     *action = action.as_whole();
     if let Action::Output { port, max_len } = action

@@ -312,9 +312,9 @@ fn forget_user<K: Ord>(users: &mut BTreeMap<K, BTreeSet<u32>>, key: K, number: u
     }
 }
 
-/// All actions, applied or written; not those of groups.
+/// All actions, applied or written, and those inside them; not those of groups.
 fn actions(instructions: &[Instruction]) -> impl Iterator<Item = &Action> {
-    instructions.iter().flat_map(Instruction::actions)
+    instructions.iter().flat_map(Instruction::all_actions)
 }
 
 fn hash(instructions: &[Instruction]) -> u64 {

@@ -20,7 +20,7 @@ use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::conjunction;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
-    Executed, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, execute,
+    Executed, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow,
     forward_as_switch, refusal,
 };
 use crate::groups::Group;
@@ -205,7 +205,7 @@ impl<'a> Target<'a> for Tracer<'a> {
     }
 
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
-        WalkFlow::Continue(execute(&mut packet.frame, &mut packet.meta, action))
+        WalkFlow::Continue(packet.execute(action))
     }
 
     fn teach(&mut self, _packet: &Packet, _learn: &Learn) -> WalkFlow {
@@ -216,14 +216,18 @@ impl<'a> Target<'a> for Tracer<'a> {
         WalkFlow::Continue(())
     }
 
+    fn begin_clone(&mut self, packet: &Packet, _copies: usize) -> WalkFlow<Packet> {
+        WalkFlow::Continue(packet.clone())
+    }
+
     fn begin_bucket(
         &mut self,
         _id: GroupId,
         _index: usize,
         packet: &Packet,
-        _copies: usize,
+        copies: usize,
     ) -> WalkFlow<Packet> {
-        WalkFlow::Continue(packet.clone())
+        self.begin_clone(packet, copies)
     }
 
     fn end_bucket(&mut self, _copy: Packet) {}

@@ -25,10 +25,11 @@ use crate::counter::DropReason;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
     Executed, Interpreter, MatchedEntry, Packet, Stations, Stop, Surroundings, Target, WalkFlow,
-    execute, forward_as_switch, header_effect, register_write, reveals_hidden,
+    forward_as_switch, header_effect, register_write, reveals_hidden,
 };
 use crate::groups::Group;
 use crate::macs::Station;
+use crate::member_choice::{hash, link};
 use crate::time::Nanos;
 use crate::verdict::{HandUp, packet_in_context};
 
@@ -343,9 +344,10 @@ impl Compiler<'_> {
     ) -> WalkFlow<Option<Action>> {
         if stays_beside {
             action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
-            // One that does not fit is counted.
+            // One that does not fit is counted, as is a pop without a value.
             let fits = action.reads().iter().all(|field| packet.key().has(*field));
-            return WalkFlow::Continue((!fits).then(|| action.clone()));
+            let is_noted = !fits || action.uses_stack();
+            return WalkFlow::Continue(is_noted.then(|| action.clone()));
         }
         let fields = (action.reads(), action.writes());
         if let (([src], [dst]), Some(from), Some(bits)) =
@@ -354,22 +356,36 @@ impl Compiler<'_> {
         {
             self.depend_on(*src)?;
             let value = from.of(packet.key().get(*src));
-            if bits == BitRange::all(*dst) {
-                return WalkFlow::Continue(Some(Action::set_field(*dst, value)));
-            }
-            // A load has room for 64 bits.
-            let Ok(value) = u64::try_from(value) else {
-                return WalkFlow::Break(Stop::Unsupported);
-            };
-            let is_narrow = u32::from(bits.n_bits) <= u64::BITS;
-            let load = Action::Load { bits, dst: *dst, value };
-            return if is_narrow {
-                WalkFlow::Continue(Some(load))
-            } else {
-                WalkFlow::Break(Stop::Unsupported)
-            };
+            return constant_write(*dst, bits, value).map_continue(Some);
         }
         WalkFlow::Continue(Some(action.as_whole()))
+    }
+
+    /// Carries out an action whose outcome is known here, if it is one.
+    fn found(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Option<Executed>> {
+        // What is on the stack follows from the key.
+        if let Action::Pop { dst, .. } = action
+            && let (Some(bits), Some(value)) = (action.written_bits(), packet.stack.pop())
+        {
+            return self.execute(packet, &constant_write(*dst, bits, value)?).map_continue(Some);
+        }
+        // A choice follows from the key, and from ports, with which programs change.
+        action.hashes().iter().try_for_each(|field| self.depend_on(*field))?;
+        if action.members().is_some() {
+            return WalkFlow::Continue(Some(Executed::Member));
+        }
+        // No key has the length.
+        if let Action::CheckPktLarger { .. } = action {
+            return WalkFlow::Break(Stop::Unsupported);
+        }
+        if let Action::Multipath { fields, basis, algorithm, max_link, bits, dst, .. } = action {
+            let flow = hash(*fields, *basis, &packet.key());
+            let link = link(*algorithm, flow, *max_link);
+            return self
+                .execute(packet, &constant_write(*dst, *bits, link.into())?)
+                .map_continue(Some);
+        }
+        WalkFlow::Continue(None)
     }
 
     /// The way of the packet depends on a field as it is now: the key must have it.
@@ -422,6 +438,21 @@ impl Compiler<'_> {
     }
 }
 
+/// The action that writes a value to bits of a field, cut to them. `Break` where no action has room
+/// for the value.
+fn constant_write(dst: Field, bits: BitRange, value: u128) -> WalkFlow<Action> {
+    let value = value & bits.largest();
+    if bits == BitRange::all(dst) {
+        return WalkFlow::Continue(Action::set_field(dst, value));
+    }
+    match u64::try_from(value) {
+        Ok(value) if u32::from(bits.n_bits) <= u64::BITS => {
+            WalkFlow::Continue(Action::Load { bits, dst, value })
+        }
+        Ok(_) | Err(_) => WalkFlow::Break(Stop::Unsupported),
+    }
+}
+
 impl<'a> Target<'a> for Compiler<'a> {
     fn surroundings(&self) -> Surroundings<'a> {
         self.replica.surroundings()
@@ -467,6 +498,9 @@ impl<'a> Target<'a> for Compiler<'a> {
     }
 
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
+        if let Some(executed) = self.found(packet, action)? {
+            return WalkFlow::Continue(executed);
+        }
         // Most actions of long ways are these, which are no part of a program.
         if let Some((number, mask, value)) = register_write(action) {
             let registers = &mut packet.meta.registers;
@@ -485,9 +519,11 @@ impl<'a> Target<'a> for Compiler<'a> {
             if let Some(applied) = self.applied(packet, action, stays_beside)? {
                 self.push(|| MicroOp::Apply(applied));
             }
+        } else if !action.reads().is_empty() {
+            action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
         }
         let len = packet.frame.len();
-        let executed = execute(&mut packet.frame, &mut packet.meta, action);
+        let executed = packet.execute(action);
         if let Lookups::Recorded(_) = &self.lookups {
             // The tables that come are those of this packet, with its lengths.
             let fits = executed != Executed::Rewritten(false);
@@ -499,10 +535,6 @@ impl<'a> Target<'a> for Compiler<'a> {
         // guard.
         WalkFlow::Continue(match executed {
             Executed::Rewritten(_) | Executed::TtlInvalid => Executed::Rewritten(true),
-            Executed::Output { .. } => {
-                action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
-                executed
-            }
             // A pause is of this packet, and a meter may keep a copy back.
             Executed::Controller
                 if matches!(action, Action::ControllerProperties(asked)
@@ -510,9 +542,12 @@ impl<'a> Target<'a> for Compiler<'a> {
             {
                 return WalkFlow::Break(Stop::Unsupported);
             }
-            Executed::Group(_)
+            Executed::Output { .. }
+            | Executed::Group(_)
             | Executed::Controller
             | Executed::SetQueue(_)
+            | Executed::Member
+            | Executed::Pushed
             | Executed::Resubmit(..)
             | Executed::Learn
             | Executed::Exit => executed,
@@ -541,6 +576,13 @@ impl<'a> Target<'a> for Compiler<'a> {
         WalkFlow::Continue(())
     }
 
+    fn begin_clone(&mut self, packet: &Packet, copies: usize) -> WalkFlow<Packet> {
+        if copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
+            return WalkFlow::Break(Stop::Unsupported);
+        }
+        WalkFlow::Continue(self.begin_copy(packet))
+    }
+
     fn begin_bucket(
         &mut self,
         id: GroupId,
@@ -548,10 +590,7 @@ impl<'a> Target<'a> for Compiler<'a> {
         packet: &Packet,
         copies: usize,
     ) -> WalkFlow<Packet> {
-        if copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
-            return WalkFlow::Break(Stop::Unsupported);
-        }
-        let copy = self.begin_copy(packet);
+        let copy = self.begin_clone(packet, copies)?;
         self.push(|| MicroOp::Bucket(id, index));
         WalkFlow::Continue(copy)
     }

@@ -15,8 +15,7 @@ use super::Sink;
 use super::replica::{Found, Replica};
 use crate::counter::{Counter, DropReason};
 use crate::fast::interpreter::{
-    Executed, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, execute,
-    forward_as_switch,
+    Executed, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, forward_as_switch,
 };
 use crate::groups::Group;
 use crate::macs::Station;
@@ -151,7 +150,7 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
     }
 
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
-        let executed = execute(&mut packet.frame, &mut packet.meta, action);
+        let executed = packet.execute(action);
         if executed == Executed::Rewritten(false) {
             self.replica.count(Counter::ActionsWithoutEffect, 1);
         }
@@ -169,16 +168,20 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
         WalkFlow::Continue(())
     }
 
+    fn begin_clone(&mut self, packet: &Packet, _copies: usize) -> WalkFlow<Packet> {
+        let frame = self.copy(&packet.frame);
+        WalkFlow::Continue(packet.with_frame(frame))
+    }
+
     fn begin_bucket(
         &mut self,
         id: GroupId,
         index: usize,
         packet: &Packet,
-        _copies: usize,
+        copies: usize,
     ) -> WalkFlow<Packet> {
         self.replica.count_bucket(id, index, 1, packet.bytes());
-        let frame = self.copy(&packet.frame);
-        WalkFlow::Continue(packet.with_frame(frame))
+        self.begin_clone(packet, copies)
     }
 
     fn end_bucket(&mut self, copy: Packet) {

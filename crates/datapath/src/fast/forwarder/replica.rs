@@ -297,7 +297,7 @@ impl Replica {
     ) -> Arc<InstructionSummary> {
         let summary = self.summary_of(instruction_list);
         note_writes(summary.changes.iter().filter(|_| summary.next.is_some()), versions);
-        let actions = summary.instructions().iter().flat_map(Instruction::actions);
+        let actions = summary.instructions().iter().flat_map(Instruction::all_actions);
         note_writes(actions.filter(|_| self.has_resubmits), versions);
         self.note_resubmits(summary.resubmits, versions);
         summary
@@ -311,7 +311,7 @@ impl Replica {
         }
         self.has_resubmits = true;
         for summary in self.summaries.iter().flatten() {
-            let actions = summary.instructions().iter().flat_map(Instruction::actions);
+            let actions = summary.instructions().iter().flat_map(Instruction::all_actions);
             note_writes(actions, versions);
         }
         for group in self.groups.all() {
@@ -380,14 +380,14 @@ impl Replica {
         self.summaries_made = self.summaries_made.wrapping_add(1);
         let summary = Arc::new(InstructionSummary::new(self.summaries_made, instruction_list));
         *held = Some(Arc::clone(&summary));
-        self.note_reads(instruction_list.instructions.iter().flat_map(Instruction::actions));
+        self.note_reads(instruction_list.instructions.iter().flat_map(Instruction::all_actions));
         summary
     }
 
     fn note_reads<'a>(&mut self, actions: impl Iterator<Item = &'a Action>) {
         let reads = |action: &'a Action| {
             let learnt = action.learns().into_iter().flat_map(Learn::reads);
-            action.reads().iter().copied().chain(learnt)
+            action.reads().iter().chain(action.hashes()).copied().chain(learnt)
         };
         for field in actions.flat_map(reads) {
             if !field.row().place.is_beside_packet() && !self.has_in_keys(field) {

@@ -29,7 +29,8 @@ impl Core {
         })?;
         let mut frame = sink.spare();
         frame.assign(&paused.data);
-        let packet = Packet { meta, queue: rest.queue, ..Packet::new(frame, meta.in_port) };
+        let (queue, stack) = (rest.queue, rest.stack.clone());
+        let packet = Packet { meta, queue, stack, ..Packet::new(frame, meta.in_port) };
         let mut walk = Interpreter::new(Emit::step_by_step(replica, sink, now));
         walk.resume(packet, &rest);
         walk.finish().close();

@@ -11,6 +11,8 @@ use openflow::{Action, BitRange, Field, GroupId, PortNo, QueueId, TableId};
 use packet::rewrite::{self, TtlInvalid, set_field};
 use packet::{Meta, PacketBuf, Shape, extract};
 
+use crate::member_choice::{hash, link};
+
 /// Result of an action: a change of the packet, or the way that it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fast) enum Executed {
@@ -22,8 +24,12 @@ pub(in crate::fast) enum Executed {
     Output { port: PortNo, queue: Option<QueueId>, max_len: u16 },
     /// Copies go through a group.
     Group(GroupId),
-    /// Later outputs use this queue.
-    SetQueue(QueueId),
+    /// Later outputs use this queue, or none.
+    SetQueue(Option<QueueId>),
+    /// The packet goes to a member of a bundle, or gets its number.
+    Member,
+    /// A value is on the packet's stack.
+    Pushed,
     /// A table is searched as if the packet had come by this port; `ALL` for the present table.
     Resubmit(PortNo, TableId),
     /// The packet teaches the entry that the action describes.
@@ -40,7 +46,8 @@ impl From<Result<bool, TtlInvalid>> for Executed {
     }
 }
 
-/// Carries out an action as far as it is about the packet itself.
+/// Carries out an action as far as it is about the packet itself, without a stack: see
+/// [`Packet::execute`](super::Packet::execute).
 pub(in crate::fast) fn execute(
     frame: &mut PacketBuf,
     meta: &mut Meta,
@@ -62,7 +69,8 @@ pub(in crate::fast) fn execute(
         Action::Exit => return Executed::Exit,
         Action::Controller { .. } | Action::ControllerProperties(_) => return Executed::Controller,
         Action::Group(id) => return Executed::Group(*id),
-        Action::SetQueue(queue) => return Executed::SetQueue(*queue),
+        Action::SetQueue(queue) => return Executed::SetQueue(Some(*queue)),
+        Action::PopQueue => return Executed::SetQueue(None),
         Action::SetField { field, value } if field.row().place.is_beside_packet() => {
             meta.write(*field, *value)
         }
@@ -70,16 +78,15 @@ pub(in crate::fast) fn execute(
         Action::Load { bits, dst, value } => {
             rewrite::write_bits(frame, meta, *dst, bits.mask(), bits.place((*value).into()))
         }
-        Action::Move { n_bits, src_offset, dst_offset, src, dst } => {
-            let from = BitRange { offset: *src_offset, n_bits: *n_bits };
-            let to = BitRange { offset: *dst_offset, n_bits: *n_bits };
-            rewrite::move_bits(frame, meta, (*src, from), (*dst, to))
+        Action::Move { .. } | Action::Multipath { .. } | Action::CheckPktLarger { .. } => {
+            write_found(frame, meta, action)
         }
         Action::OutputReg { bits, src, max_len } => {
             let number = bits.of(extract(frame.bytes(), meta).get(*src));
             let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
             return Executed::Output { port, queue: None, max_len: *max_len };
         }
+        Action::Bundle(_) | Action::BundleLoad(_) => return Executed::Member,
         Action::PushVlan(eth_type) => rewrite::push_vlan(frame, *eth_type),
         Action::PopVlan | Action::StripVlan => rewrite::pop_vlan(frame),
         Action::PushMpls(eth_type) => rewrite::push_mpls(frame, *eth_type),
@@ -101,12 +108,32 @@ pub(in crate::fast) fn execute(
         Action::SetNwTos(tos) => rewrite::set_nw_tos(frame, *tos),
         Action::SetTpSrc(port) => rewrite::set_tp_src(frame, *port),
         Action::SetTpDst(port) => rewrite::set_tp_dst(frame, *port),
-        // No packet's entry has a conjunction: the search for it goes on.
-        Action::Conjunction { .. } | Action::Note(_) => true,
-        // Refused when the entry, bucket or packet-out came.
-        Action::Experimenter { .. } => false,
+        // No packet's entry has a conjunction: the search for it goes on. A clone is the
+        // interpreter's.
+        Action::Conjunction { .. } | Action::Note(_) | Action::Clone(_) => true,
+        // The stack is empty, or there is none; others were refused when they came.
+        Action::Push { .. } | Action::Pop { .. } | Action::Experimenter { .. } => false,
     };
     Executed::Rewritten(fits)
+}
+
+/// Writes bits of a field that follow from the packet; whether they fit it.
+fn write_found(frame: &mut PacketBuf, meta: &mut Meta, action: &Action) -> bool {
+    if let Action::Move { n_bits, src_offset, dst_offset, src, dst } = action {
+        let from = BitRange { offset: *src_offset, n_bits: *n_bits };
+        let to = BitRange { offset: *dst_offset, n_bits: *n_bits };
+        rewrite::move_bits(frame, meta, (*src, from), (*dst, to))
+    } else if let Action::Multipath { fields, basis, algorithm, max_link, bits, dst, .. } = action {
+        let flow = hash(*fields, *basis, &extract(frame.bytes(), meta));
+        let link = link(*algorithm, flow, *max_link);
+        rewrite::write_bits(frame, meta, *dst, bits.mask(), bits.place(link.into()))
+    } else if let Action::CheckPktLarger { pkt_len, offset, dst } = action {
+        let bit = BitRange { offset: *offset, n_bits: 1 };
+        let is_larger = frame.len() > usize::from(*pkt_len);
+        rewrite::write_bits(frame, meta, *dst, bit.mask(), bit.place(is_larger.into()))
+    } else {
+        false
+    }
 }
 
 /// The number of a register, the mask of its bits that an action writes, and their values, if it

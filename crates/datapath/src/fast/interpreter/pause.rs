@@ -74,6 +74,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         let home = self.active.last().map_or(TableId(0), Activation::table);
         let continuation = Continuation {
             queue: packet.queue,
+            stack: packet.stack.clone(),
             mirrored: *self.target.mirrored(),
             home: if in_bucket { home } else { TableId(0) },
             in_bucket,

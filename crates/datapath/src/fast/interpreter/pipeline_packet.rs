@@ -1,8 +1,10 @@
 //! A packet on its way through the pipeline, with what its bytes do not say.
 
-use openflow::{PortNo, QueueId};
+use openflow::{Action, BitRange, PortNo, QueueId};
+use packet::rewrite::write_bits;
 use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
+use super::action::{Executed, execute};
 use crate::config::Fragments;
 use crate::counter::DropReason;
 
@@ -12,19 +14,40 @@ pub(in crate::fast) struct Packet {
     pub(in crate::fast) frame: PacketBuf,
     pub(in crate::fast) meta: Meta,
     pub(in crate::fast) queue: Option<QueueId>,
+    /// Its stack of values, the last one on top.
+    pub(in crate::fast) stack: Vec<u128>,
     /// Its length when it came.
     pub(in crate::fast) arrived_len: usize,
 }
 
 impl Packet {
     pub(in crate::fast) fn new(frame: PacketBuf, in_port: PortNo) -> Self {
-        let arrived_len = frame.len();
-        Self { frame, meta: Meta::port(in_port), queue: None, arrived_len }
+        let (meta, arrived_len) = (Meta::port(in_port), frame.len());
+        Self { frame, meta, queue: None, stack: Vec::new(), arrived_len }
     }
 
     /// The same packet with other bytes.
     pub(in crate::fast) fn with_frame(&self, frame: PacketBuf) -> Self {
-        Self { frame, meta: self.meta, queue: self.queue, arrived_len: self.arrived_len }
+        let Self { meta, queue, stack, arrived_len, .. } = self;
+        Self { frame, meta: *meta, queue: *queue, stack: stack.clone(), arrived_len: *arrived_len }
+    }
+
+    /// Carries out an action as far as it is about the packet itself.
+    pub(in crate::fast) fn execute(&mut self, action: &Action) -> Executed {
+        if let Action::Push { src, .. } = action {
+            let bits = action.read_bits().unwrap_or_else(|| BitRange::all(*src));
+            self.stack.push(bits.of(self.key().get(*src)));
+            return Executed::Pushed;
+        }
+        if let Action::Pop { dst, .. } = action
+            && let Some(value) = self.stack.pop()
+        {
+            let bits = action.written_bits().unwrap_or_else(|| BitRange::all(*dst));
+            let Self { frame, meta, .. } = self;
+            let fits = write_bits(frame, meta, *dst, bits.mask(), bits.place(value));
+            return Executed::Rewritten(fits);
+        }
+        execute(&mut self.frame, &mut self.meta, action)
     }
 
     pub(in crate::fast) fn key(&self) -> FlowKey {

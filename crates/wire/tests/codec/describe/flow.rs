@@ -126,18 +126,6 @@ fn action(version: Version, action: &Action) -> Value {
             });
             ("OFPActionSetField", json!({ "field": class("OXMTlv", tlv) }))
         }
-        Action::Load { .. }
-        | Action::Move { .. }
-        | Action::OutputReg { .. }
-        | Action::Resubmit(_)
-        | Action::ResubmitTable { .. }
-        | Action::Exit
-        | Action::Learn(_)
-        | Action::Conjunction { .. }
-        | Action::Controller { .. }
-        | Action::ControllerProperties(_)
-        | Action::DecNwTtlTo(_)
-        | Action::Note(_) => of_nicira(action),
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
         Action::Experimenter { experimenter, data } if !version.has_oxm() => {
@@ -160,6 +148,7 @@ fn action(version: Version, action: &Action) -> Value {
         Action::Enqueue { port, queue } => {
             ("OFPActionEnqueue", json!({ "port": port_no(version, *port), "queue_id": queue.0 }))
         }
+        other => of_nicira(other),
     };
     if version.has_oxm() {
         members["type"] = action.kind().number(version).unwrap_or(0xffff).into();
@@ -192,6 +181,7 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
             let members = json!({ "in_port": port.number(), "table_id": table.0 });
             ("NXActionResubmitTable", 14, members)
         }
+        Action::Push { .. } | Action::Pop { .. } => on_stack(action),
         Action::Exit => ("NXActionExit", 17, json!({})),
         Action::Conjunction { dimension, n_dimensions, id } => {
             let members = json!({ "clause": dimension, "n_clauses": n_dimensions, "id": id });
@@ -234,6 +224,18 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
     members["subtype"] = subtype.into();
     members["experimenter"] = 0x2320.into();
     (class, members)
+}
+
+fn on_stack(action: &Action) -> (&'static str, u16, Value) {
+    let of = |offset: u16, field: Field, n_bits: u16| {
+        let name = field.row().name;
+        json!({ "start": offset, "field": name, "end": n_bits })
+    };
+    if let Action::Pop { offset, dst, n_bits } = *action {
+        return ("NXActionStackPop", 28, of(offset, dst, n_bits));
+    }
+    let Action::Push { offset, src, n_bits } = *action else { panic!("{action:?}") };
+    ("NXActionStackPush", 27, of(offset, src, n_bits))
 }
 
 /// A part of a learnt entry. Its fields have os-ken's names of Nicira's match.

@@ -13,10 +13,11 @@ use openflow::flow_monitor::{
 };
 use openflow::instruction::INSTRUCTIONS;
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
+use openflow::members::{BundleAlgorithm, HashFields};
 use openflow::message::PacketInReason;
 use openflow::{
-    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Learn, Match, MeterId,
-    PortNo, TableId, ToController, Version, Xid,
+    Action, BitRange, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Learn, Match,
+    Members, MeterId, PortNo, ShortPort, TableId, ToController, Version, Xid,
 };
 
 use super::entropy::Entropy;
@@ -161,6 +162,18 @@ impl ReadArguments for Drawn<'_, '_> {
 
     fn learn(&mut self) -> Result<Learn, Infallible> {
         Ok(learn(self.e))
+    }
+
+    fn members(&mut self) -> Result<Members, Infallible> {
+        let dst = self.field()?;
+        let e = &mut *self.e;
+        Ok(Members {
+            fields: HashFields::from_number(e.u16() & 7),
+            basis: e.u16(),
+            algorithm: BundleAlgorithm::from_number(e.u16() & 3),
+            members: e.list(|e| ShortPort::new(PortNo(e.u32() & 0x7fff)).unwrap()),
+            dst: e.bool().then(|| (BitRange::from_ofs_nbits(e.u16()), dst)),
+        })
     }
 
     fn actions(&mut self) -> Result<Vec<Action>, Infallible> {

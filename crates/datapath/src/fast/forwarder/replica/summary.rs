@@ -51,7 +51,8 @@ pub(in crate::fast::forwarder) struct InstructionSummary {
     pub(in crate::fast::forwarder) register_writes: Option<(Registers, Registers)>,
     /// The meter, which comes before everything else.
     pub(in crate::fast::forwarder) meter: Option<MeterId>,
-    /// Whether one of its actions has a table searched, and whether that is `next`.
+    /// Whether one of its actions has a table searched, or leaves to later entries what only a
+    /// walk knows; whether the former is `next`, and there is none of the latter.
     pub(super) resubmits: bool,
     resubmits_to_next: bool,
     /// Its parts in conjunctive matches; a lookup ends with no entry that has any.
@@ -78,15 +79,19 @@ impl InstructionSummary {
             summary.metadata = summary.metadata.or_else(|| instruction.metadata());
             summary.meter = summary.meter.or_else(|| instruction.meter());
             summary.is_plain &= instruction.only_leads_on();
-            summary.resubmits |= instruction.actions().iter().any(Action::resubmits);
+            let is_recorded = |one: &Action| one.resubmits() || one.is_of_a_walk();
+            summary.resubmits |= instruction.all_actions().any(is_recorded);
             if instruction.kind().row().actions == ActionsRun::AtOnce {
                 let changes = instruction.actions().iter().filter(|a| header_effect(a).rewrites());
                 summary.changes = changes.cloned().collect();
             }
         }
-        // No table comes after an exit or a pause.
-        let mut actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
-        if actions.any(Action::ends_lists) {
+        // No table comes after an exit, not even one of a clone, or a pause.
+        let instructions = || instruction_list.instructions.iter();
+        let exits = |one: &Action| *one == Action::Exit;
+        if instructions().flat_map(Instruction::actions).any(Action::ends_lists)
+            || instructions().flat_map(Instruction::all_actions).any(exits)
+        {
             summary.next = None;
         } else if let Some(next) = last_resubmit(&instruction_list.instructions) {
             (summary.next, summary.resubmits_to_next) = (Some(next), true);
@@ -112,7 +117,11 @@ impl InstructionSummary {
 fn last_resubmit(instructions: &[Instruction]) -> Option<TableId> {
     let is_early = |one: &Instruction| one.kind() as u8 <= InstructionKind::ApplyActions as u8;
     let actions = instructions.iter().flat_map(Instruction::actions);
-    let number = actions.clone().filter(|action| action.resubmits()).count();
+    let mut all = instructions.iter().flat_map(Instruction::all_actions);
+    let number = all.clone().filter(|action| action.resubmits()).count();
+    if all.any(Action::is_of_a_walk) {
+        return None;
+    }
     let Some(Action::ResubmitTable { port, table }) = actions.last() else { return None };
     let is_it = number == 1 && port.port() == PortNo::IN_PORT && *table != TableId::ALL;
     (is_it && instructions.iter().all(is_early)).then_some(*table)
