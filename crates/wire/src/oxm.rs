@@ -75,6 +75,7 @@ fn number(bytes: &[u8]) -> u128 {
     }
 }
 
+#[inline(always)]
 fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
     let len = field.bytes();
     match u64::try_from(number) {
