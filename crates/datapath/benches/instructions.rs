@@ -240,13 +240,27 @@ fn conjunctive(caches: Caches) -> Forwarding {
 
 /// As many entries as [`conjunctive`] has, each for one source, destination and port.
 fn triples(caches: Caches) -> Forwarding {
+    forwarding_by(&entries_of_triples(), policy_frame, caches)
+}
+
+/// The same beside a conjunctive match of which no packet matches a part.
+fn triples_beside(caches: Caches) -> Forwarding {
+    let mut entries = entries_of_triples();
+    entries.extend([
+        "tcp,nw_src=10.0.0.1,actions=conjunction(1,1/2)".into(),
+        "tcp,nw_dst=10.0.0.2,actions=conjunction(1,2/2)".into(),
+        "tcp,conj_id=1,actions=output:2".into(),
+    ]);
+    forwarding_by(&entries, policy_frame, caches)
+}
+
+fn entries_of_triples() -> Vec<String> {
     let entry = |number: u32| {
         let [src, dst, port] = addresses(number);
         let (src, dst) = (dotted(src), dotted(dst));
         format!("udp,nw_src={src},nw_dst={dst},tp_dst={port},actions=output:2")
     };
-    let entries: Vec<_> = (0..POLICIES * 301).map(entry).collect();
-    forwarding_by(&entries, policy_frame, caches)
+    (0..POLICIES * 301).map(entry).collect()
 }
 
 fn policy_frame(number: u32) -> Vec<u8> {
@@ -316,6 +330,7 @@ fn pass(forwarding: &mut Forwarding) {
 #[bench::resubmits_no_cache(args = (NONE), setup = resubmitting)]
 #[bench::conjunctive_no_cache(args = (NONE), setup = conjunctive)]
 #[bench::triples_no_cache(args = (NONE), setup = triples)]
+#[bench::triples_beside_no_cache(args = (NONE), setup = triples_beside)]
 fn forward(mut forwarding: Forwarding) -> Forwarding {
     pass(&mut forwarding);
     forwarding

@@ -98,6 +98,8 @@ pub struct Classifier {
     list: List,
     groups: TupleGroups,
     filter: GroupFilter,
+    /// Entries that look at `conj_id` and that a packet matches where that is zero.
+    of_conj_id_zero: u32,
     /// Behind a record: the entries of the same mask and value with higher ranks.
     /// By record and rank: a tree, because a hash would stop to grow.
     shadows: BTreeMap<(u32, u64), EntryId>,
@@ -133,6 +135,7 @@ impl Classifier {
             list: List::default(),
             groups: TupleGroups::default(),
             filter: GroupFilter::default(),
+            of_conj_id_zero: 0,
             shadows: BTreeMap::new(),
             sharing: 1,
             merge_candidates: Vec::new(),
@@ -230,6 +233,7 @@ impl Classifier {
     ) {
         let rank = rank_of(precedence, seq);
         self.len += 1;
+        self.of_conj_id_zero += u32::from(compiled.takes_conj_id_zero());
         if compiled.is_any() {
             self.always.insert(rank, id);
             return;
@@ -252,6 +256,7 @@ impl Classifier {
             self.remove_record(compiled, precedence, id)
         };
         self.len -= usize::from(removed);
+        self.of_conj_id_zero -= u32::from(removed && compiled.takes_conj_id_zero());
         removed
     }
 

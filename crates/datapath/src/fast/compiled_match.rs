@@ -92,7 +92,7 @@ impl Mask {
 
     /// Whether it looks at `conj_id`.
     pub(crate) fn has_conj_id(&self) -> bool {
-        self.present & 1 << Field::ConjId as u32 != 0
+        has_conj_id(self.present)
     }
 
     /// The match that has this mask, and values for its words; bits outside of it must be zero.
@@ -120,6 +120,11 @@ impl Mask {
             same.is_some_and(|word| word.index == own.index && own.bits & !word.bits == 0)
         })
     }
+}
+
+/// Whether `conj_id` is among the fields that a packet must have.
+pub(super) fn has_conj_id(present: u64) -> bool {
+    present & 1 << Field::ConjId as u32 != 0
 }
 
 /// A value of up to 128 bits where the key holds the field: the word, and what lies there and in
@@ -214,6 +219,17 @@ impl CompiledMatch {
     #[must_use]
     pub fn value(&self) -> &[u64] {
         &self.value
+    }
+
+    /// Whether it looks at `conj_id` and a packet matches it where that is zero.
+    #[inline]
+    pub(super) fn takes_conj_id_zero(&self) -> bool {
+        self.mask.has_conj_id() && self.has_conj_id_zero()
+    }
+
+    #[cold]
+    fn has_conj_id_zero(&self) -> bool {
+        self.matching().get(Field::ConjId).is_none_or(|id| id.value == 0)
     }
 
     /// Whether every packet matches.

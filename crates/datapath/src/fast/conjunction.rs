@@ -79,7 +79,7 @@ pub(super) fn resolve<T>(
             return None;
         }
         let dimensions = parts.iter().fold(0, |all, part| all | part.dimensions);
-        if dimensions.count_ones() == u32::from(n_dimensions)
+        if dimensions == u64::MAX >> (64 - n_dimensions)
             && let Some(answer) = with_id(id)
         {
             return Some(answer);

@@ -12,7 +12,7 @@ use super::hash::Secrets;
 use super::index::RecordIndex;
 use super::masks::MaskTable;
 use super::records::Records;
-use crate::fast::compiled_match::MaskWord;
+use crate::fast::compiled_match::{MaskWord, has_conj_id};
 use crate::fast::sys::prefetch;
 
 /// Groups of one classifier: a set of them is a word.
@@ -73,8 +73,6 @@ pub(super) struct TupleGroup {
     pub(super) bits: Bits,
     /// Every entry has exactly the group's mask.
     pub(super) is_exact: bool,
-    /// Some entry looks at `conj_id`, or has since the group came.
-    pub(super) has_conj_id: bool,
     /// No entry has a lower rank.
     pub(super) best: u64,
     /// Number of records of each order of precedence; the lowest comes first.
@@ -88,7 +86,6 @@ impl TupleGroup {
             number,
             bits,
             is_exact: true,
-            has_conj_id: false,
             best: u64::MAX,
             orders: BTreeMap::new(),
             index: RecordIndex::new(),
@@ -144,6 +141,10 @@ pub(super) struct TupleGroups {
     pub(super) order: Vec<u8>,
     /// One bit for each group.
     pub(super) numbers: u64,
+    /// Those of which some entry looks at `conj_id`, or has since the group came.
+    pub(super) some_conj_id: u64,
+    /// Those of which every entry looks at it.
+    pub(super) all_conj_id: u64,
     is_plain: bool,
     /// Changes when a group comes or goes; never zero.
     pub(super) version: u64,
@@ -151,7 +152,15 @@ pub(super) struct TupleGroups {
 
 impl Default for TupleGroups {
     fn default() -> Self {
-        Self { all: Vec::new(), order: Vec::new(), numbers: 0, is_plain: false, version: 1 }
+        Self {
+            all: Vec::new(),
+            order: Vec::new(),
+            numbers: 0,
+            some_conj_id: 0,
+            all_conj_id: 0,
+            is_plain: false,
+            version: 1,
+        }
     }
 }
 
@@ -198,6 +207,7 @@ impl TupleGroups {
         }
         let hole = self.all.iter().position(Option::is_none);
         let number = hole.unwrap_or(self.all.len());
+        self.all_conj_id |= u64::from(has_conj_id(bits.present)) << number;
         let mut group = TupleGroup::new(number as u8, bits);
         group.index.is_plain = self.is_plain;
         let group = Some(group);
@@ -215,7 +225,9 @@ impl TupleGroups {
     pub(super) fn take(&mut self, number: u8) -> Option<TupleGroup> {
         let group = self.all.get_mut(usize::from(number))?.take();
         self.order.retain(|held| *held != number);
-        self.numbers &= !(1 << number);
+        for set in [&mut self.numbers, &mut self.some_conj_id, &mut self.all_conj_id] {
+            *set &= !(1 << number);
+        }
         self.version += 1;
         group
     }

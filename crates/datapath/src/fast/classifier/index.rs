@@ -165,7 +165,7 @@ impl RecordIndex {
         loop {
             let mut tagged = bucket.tagged(tag, self.is_plain);
             while tagged != 0 {
-                found(bucket.slots[tagged.trailing_zeros() as usize % WAYS]);
+                found(bucket.slots[tagged.trailing_zeros() as usize]);
                 tagged &= tagged - 1;
             }
             let Some(next) = bucket.next().checked_sub(1) else { return };

@@ -4,8 +4,12 @@
 //! One key at a time, and slower than [`Classifier::lookup`]: it is for packets that found such an
 //! entry, and for tables with conjunctive matches.
 
+use openflow::Field;
 use packet::FlowKey;
 
+use super::group::TupleGroup;
+use super::hash::masked;
+use super::records::RecordLine;
 use super::{Classifier, SEQ_BITS};
 use crate::fast::ids::EntryId;
 
@@ -19,6 +23,9 @@ pub(in crate::fast) struct Answer {
 }
 
 impl Answer {
+    /// Behind all others.
+    const NONE: Self = Self { rank: u64::MAX, id: EntryId(0), mask: None };
+
     /// Its order of precedence ([`crate::precedence::Precedence::order`]).
     pub(in crate::fast) fn order(&self) -> u32 {
         order_of(self.rank)
@@ -33,7 +40,8 @@ fn order_of(rank: u64) -> u32 {
 struct Search<'a, F> {
     classifier: &'a Classifier,
     key: &'a FlowKey,
-    best: Option<Answer>,
+    /// The best so far, or [`Answer::NONE`].
+    best: Answer,
     counts: F,
 }
 
@@ -47,11 +55,12 @@ impl Classifier {
         key: &FlowKey,
         counts: impl FnMut(u32, EntryId) -> bool,
     ) -> Option<Answer> {
-        let mut search = Search { classifier: self, key, best: None, counts };
+        let mut search = Search { classifier: self, key, best: Answer::NONE, counts };
         for (rank, id) in &self.always {
             search.offer(*rank, *id, None);
         }
-        search.run(false)
+        let hides = self.of_conj_id_zero == 0 && key.get(Field::ConjId) == 0;
+        search.run(if hides { !self.groups.all_conj_id } else { u64::MAX })
     }
 
     /// The same for a key that had another `conj_id` when it found `before`. Entries that do not
@@ -66,46 +75,75 @@ impl Classifier {
         if mask.is_some_and(|held| held.mask.has_conj_id()) {
             return self.lookup_if(key, counts);
         }
-        Search { classifier: self, key, best: before, counts }.run(true)
+        let best = before.unwrap_or(Answer::NONE);
+        Search { classifier: self, key, best, counts }.run(self.groups.some_conj_id)
     }
 }
 
 impl<F: FnMut(u32, EntryId) -> bool> Search<'_, F> {
-    fn best_rank(&self) -> u64 {
-        self.best.as_ref().map_or(u64::MAX, |best| best.rank)
-    }
-
-    /// Searches the groups, or those alone that have entries with `conj_id`, and the list.
-    fn run(mut self, by_conj_id: bool) -> Option<Answer> {
-        let Classifier { groups, filter, secrets, list, .. } = self.classifier;
-        let possible = filter.possible(self.key);
-        for group in groups.in_order() {
-            if self.best_rank() <= group.best {
+    /// Searches groups, one bit for each, and the list.
+    fn run(&mut self, among: u64) -> Option<Answer> {
+        let Classifier { groups, filter, list, .. } = self.classifier;
+        let (among, missing) = (filter.possible(self.key) & among, !self.key.present());
+        let asked = groups.order.iter().filter(|number| among >> **number & 1 != 0);
+        for group in asked.filter_map(|number| groups.get(*number)) {
+            if self.best.rank <= group.best {
                 break;
             }
-            let is_possible = possible >> group.number & 1 != 0 && group.has_conj_id | !by_conj_id;
-            if is_possible && group.bits.present & !self.key.present() == 0 {
-                let hash = secrets.of_masked(self.key, &group.bits.words);
-                group.index.find(hash, |slot| self.record(slot));
+            if group.bits.present & missing == 0 {
+                self.ask(group);
             }
         }
         for item in list.items() {
-            if self.best_rank() <= item.rank {
+            if self.best.rank <= item.rank {
                 break;
             }
             self.record(item.slot);
         }
-        self.best
+        (self.best.rank != u64::MAX).then_some(self.best)
+    }
+
+    #[inline(always)]
+    fn ask(&mut self, group: &TupleGroup) {
+        match (group.bits.words.len(), group.is_exact) {
+            (1, true) => self.ask_exact::<1>(group),
+            (2, true) => self.ask_exact::<2>(group),
+            (3, true) => self.ask_exact::<3>(group),
+            (4, true) => self.ask_exact::<4>(group),
+            _ => {
+                let hash = self.classifier.secrets.of_masked(self.key, &group.bits.words);
+                group.index.find(hash, |slot| self.record(slot));
+            }
+        }
+    }
+
+    /// Asks a group with one mask, of `N` words: what is hashed is what is compared.
+    fn ask_exact<const N: usize>(&mut self, group: &TupleGroup) {
+        let Some(words) = group.bits.words.first_chunk::<N>() else { return };
+        let Classifier { records, secrets, .. } = self.classifier;
+        let row = masked(self.key, words);
+        group.index.find(secrets.of_row(&row), |slot| {
+            let line = records.get(slot);
+            let differs = row.iter().zip(line.near()).fold(0, |bits, (a, b)| bits | (a ^ b));
+            if differs == 0 {
+                self.take(slot, line);
+            }
+        });
     }
 
     #[inline(always)]
     fn record(&mut self, slot: u32) {
         let Classifier { records, masks, .. } = self.classifier;
         let line = records.get(slot);
-        // Those in its shadow come after it.
-        if self.best_rank() <= line.rank() || !masks.matches(self.key, line, slot, records) {
-            return;
+        if self.best.rank > line.rank() && masks.matches(self.key, line, slot, records) {
+            self.take(slot, line);
         }
+    }
+
+    /// Offers the entries of a record that the key matches.
+    #[inline(always)]
+    fn take(&mut self, slot: u32, line: &RecordLine) {
+        // Those in its shadow come after it.
         self.offer(line.rank(), line.id(), Some(line.mask()));
         if line.has_shadows() {
             self.shadows(slot, line.mask());
@@ -121,8 +159,8 @@ impl<F: FnMut(u32, EntryId) -> bool> Search<'_, F> {
 
     #[inline(always)]
     fn offer(&mut self, rank: u64, id: EntryId, mask: Option<u32>) {
-        if rank < self.best_rank() && (self.counts)(order_of(rank), id) {
-            self.best = Some(Answer { rank, id, mask });
+        if rank < self.best.rank && (self.counts)(order_of(rank), id) {
+            self.best = Answer { rank, id, mask };
         }
     }
 }

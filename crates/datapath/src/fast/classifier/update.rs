@@ -176,8 +176,8 @@ impl Classifier {
             group.is_exact &= is_exact;
             group.insert(known, hash, slot);
             if let Some(held) = self.masks.held(self.records.get(slot).mask()) {
-                group.has_conj_id |= held.mask.has_conj_id();
                 self.filter.enter(number, held.mask.words(), |at| self.records.word(slot, at));
+                self.groups.some_conj_id |= u64::from(held.mask.has_conj_id()) << number;
             }
             self.groups.count(number, rank, true);
         }

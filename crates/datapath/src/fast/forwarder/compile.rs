@@ -249,13 +249,13 @@ impl Recording {
     }
 
     /// The flow key of the packet now. Most lookups come after writes of registers alone.
-    fn key(&mut self, packet: &Packet) -> &FlowKey {
+    fn key(&mut self, packet: &Packet) -> &mut FlowKey {
         if std::mem::replace(&mut self.is_key_stale, false) {
             self.key = packet.key();
         } else {
             set_meta(&mut self.key, &packet.meta);
         }
-        &self.key
+        &mut self.key
     }
 
     /// Records a lookup in a table by a packet that has this length there, in bytes. Whether the

@@ -135,7 +135,8 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
 
     fn lookup(&mut self, table: TableId, packet: &Packet) -> Option<MatchedEntry<'a>> {
         let replica = self.replica;
-        let Some(Found { id, entry, .. }) = replica.lookup(table, &packet.key(), self.now) else {
+        let found = replica.lookup(table, &mut packet.key(), self.now);
+        let Some(Found { id, entry, .. }) = found else {
             replica.count_miss(table, 1);
             return None;
         };

@@ -265,7 +265,7 @@ impl<'a> Pass<'a> {
                     going |= 1 << index;
                 }
                 PackedSummary::Summary(..) => others |= 1 << index,
-                PackedSummary::Look => {
+                PackedSummary::Parts(_) | PackedSummary::Look => {
                     self.replica.prefetch(row.ids[index]);
                     others |= 1 << index;
                 }
@@ -295,8 +295,8 @@ impl<'a> Pass<'a> {
     ) -> Option<(&'a InstructionSummary, bool)> {
         let (replica, id) = (self.replica, matched.last(index));
         let found = match replica.is_conjunctive(table) {
-            true => replica.search(table, &self.keys[index], self.now),
-            false => replica.alive(table, &self.keys[index], EntryId(*id), self.now),
+            true => replica.search(table, &mut self.keys[index], self.now),
+            false => replica.alive(table, &mut self.keys[index], EntryId(*id), self.now),
         };
         *id = found.as_ref().map_or(NONE, |found| found.id.0);
         let Found { id, entry, is_lasting } = found?;
@@ -315,7 +315,9 @@ impl<'a> Pass<'a> {
     ) -> Option<TableId> {
         let known = match self.replica.packed(*matched.last(index)) {
             PackedSummary::Summary(summary, is_miss) => Some((summary, is_miss)),
-            PackedSummary::Goto(_) | PackedSummary::Look => self.look(matched, table, index),
+            PackedSummary::Goto(_) | PackedSummary::Parts(_) | PackedSummary::Look => {
+                self.look(matched, table, index)
+            }
         };
         let packet = &mut self.missed[index];
         let Some((summary, is_miss)) = known else {

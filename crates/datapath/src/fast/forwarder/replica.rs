@@ -17,7 +17,7 @@ use openflow::field::FIELDS;
 use openflow::flow::FlowMod;
 use openflow::{Action, Field, GroupId, Instruction, Learn, MeterId, PortNo, QueueId, TableId};
 
-use self::summary::{GOTO, LOOK, MISS, packed_of};
+use self::summary::{GOTO, LOOK, MISS, PARTS, packed_of};
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
 use super::super::compiled_match::CompiledMatch;
@@ -476,9 +476,11 @@ impl Replica {
         if packed & GOTO != 0 {
             return PackedSummary::Goto(TableId(packed as u8));
         }
-        let summary = self.summaries.get((packed & !MISS) as usize).and_then(Option::as_deref);
-        summary.map_or(PackedSummary::Look, |summary| {
-            PackedSummary::Summary(summary, packed & MISS != 0)
+        let number = packed & !(MISS | PARTS);
+        let summary = self.summaries.get(number as usize).and_then(Option::as_deref);
+        summary.map_or(PackedSummary::Look, |summary| match packed & PARTS {
+            0 => PackedSummary::Summary(summary, packed & MISS != 0),
+            _ => PackedSummary::Parts(&summary.parts),
         })
     }
 

@@ -4,9 +4,9 @@
 use openflow::{Field, TableId};
 use packet::FlowKey;
 
-use super::{Replica, ReplicaEntry};
+use super::{PackedSummary, Replica, ReplicaEntry};
 use crate::fast::classifier::Answer;
-use crate::fast::conjunction;
+use crate::fast::conjunction::{self, Part};
 use crate::fast::ids::EntryId;
 use crate::fast::op::{Life, Used};
 use crate::time::Nanos;
@@ -20,11 +20,11 @@ pub(in crate::fast::forwarder) struct Found<'a> {
 }
 
 impl Replica {
-    /// The entry that a packet matches in a table.
+    /// The entry that a packet matches in a table. The key is as before then.
     pub(in crate::fast::forwarder) fn lookup(
         &self,
         table: TableId,
-        key: &FlowKey,
+        key: &mut FlowKey,
         now: Nanos,
     ) -> Option<Found<'_>> {
         if self.is_conjunctive(table) {
@@ -47,7 +47,7 @@ impl Replica {
     pub(in crate::fast::forwarder) fn alive(
         &self,
         table: TableId,
-        key: &FlowKey,
+        key: &mut FlowKey,
         found: EntryId,
         now: Nanos,
     ) -> Option<Found<'_>> {
@@ -63,32 +63,48 @@ impl Replica {
     pub(in crate::fast::forwarder) fn search(
         &self,
         table: TableId,
-        key: &FlowKey,
+        key: &mut FlowKey,
         now: Nanos,
     ) -> Option<Found<'_>> {
         let table = self.entries_of(table);
-        let counted = |id| self.entry(id).filter(|entry| !self.is_passed_over(id, entry, now));
         let mut matched = self.matched_parts.borrow_mut();
         matched.clear();
         let mut is_lasting = true;
         let single = table.lookup_if(key, |order, id| {
-            let Some(entry) = counted(id) else { return false };
-            let parts = &entry.summary.parts;
+            let Some((parts, lasts)) = self.counted(id, now) else { return false };
             conjunction::add(&mut matched, order, parts.iter().copied());
-            is_lasting &= parts.is_empty() || !entry.life.is_limited();
+            is_lasting &= parts.is_empty() | lasts;
             parts.is_empty()
         });
-        let is_single = |id| counted(id).is_some_and(|entry| entry.summary.parts.is_empty());
+        let is_single = |id| self.counted(id, now).is_some_and(|(parts, _)| parts.is_empty());
         let end = single.as_ref().map(Answer::order);
         let answer = conjunction::resolve(&mut matched, end, |conj_id| {
-            let mut key = key.clone();
             key.set(Field::ConjId, conj_id.into());
-            table.lookup_conj_id(&key, single, |_, id| is_single(id))
+            let answer = table.lookup_conj_id(key, single, |_, id| is_single(id));
+            key.set(Field::ConjId, 0);
+            answer
         });
         // An entry of a conjunctive match that expires can only take the conjunction away.
         let is_lasting = is_lasting || answer.is_none();
         let id = answer.or(single)?.id;
         Some(Found { id, entry: self.entry(id)?, is_lasting })
+    }
+
+    /// The parts of an entry in conjunctive matches, and whether it lives for ever; none of one that
+    /// packets do not count.
+    #[inline(always)]
+    fn counted(&self, id: EntryId, now: Nanos) -> Option<(&[Part], bool)> {
+        match self.packed(id.0) {
+            PackedSummary::Goto(_) | PackedSummary::Summary(..) => Some((&[], true)),
+            PackedSummary::Parts(parts) => Some((parts, true)),
+            PackedSummary::Look => self.counted_by_entry(id, now),
+        }
+    }
+
+    #[cold]
+    fn counted_by_entry(&self, id: EntryId, now: Nanos) -> Option<(&[Part], bool)> {
+        let entry = self.entry(id).filter(|entry| !self.is_passed_over(id, entry, now))?;
+        Some((&entry.summary.parts, !entry.life.is_limited()))
     }
 
     /// Whether packets do not count an entry: its time is over, or a bundle hides it.

@@ -23,15 +23,18 @@ pub(in crate::fast::forwarder) enum PackedSummary<'a> {
     Goto(TableId),
     /// The entry lives for ever; whether it is a table-miss entry.
     Summary(&'a InstructionSummary, bool),
+    /// Parts in conjunctive matches; the entry lives for ever.
+    Parts(&'a [Part]),
     /// The entry must be looked at.
     Look,
 }
 
-/// The mark of a goto, that of a table-miss entry's summary, and a number that no summary has, for
-/// an entry that must be looked at.
+/// The marks of a goto, of a table-miss entry's summary and of one with parts, and a number that no
+/// summary has, for an entry that must be looked at.
 pub(super) const GOTO: u32 = 1 << 31;
 pub(super) const MISS: u32 = 1 << 30;
-pub(super) const LOOK: u32 = MISS - 1;
+pub(super) const PARTS: u32 = 1 << 29;
+pub(super) const LOOK: u32 = PARTS - 1;
 
 /// Knowledge of an instruction list for lookups, made once for all entries that have it.
 #[derive(Debug)]
@@ -141,9 +144,11 @@ fn register_writes(actions: &[Action]) -> Option<(Registers, Registers)> {
 /// The number of an entry's packed summary.
 pub(super) fn packed_of(entry: &ReplicaEntry) -> u32 {
     let summary = &entry.summary;
-    let is_partial = !summary.parts.is_empty();
-    if entry.life.is_limited() || entry.mark != Mark::default() || is_partial {
+    if entry.life.is_limited() || entry.mark != Mark::default() {
         return LOOK;
+    }
+    if !summary.parts.is_empty() {
+        return PARTS | summary.instruction_list.number;
     }
     match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {
         Some(next) => GOTO | u32::from(next.0),
