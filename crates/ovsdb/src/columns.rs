@@ -122,7 +122,7 @@ pub const COLUMNS: &[ColumnRow] = &[
     read(BRIDGE, "ports", "its ports"),
     read(BRIDGE, "controller", "its controllers, and places where controllers may connect"),
     read(BRIDGE, "fail_mode", "secure, or else standalone"),
-    read(BRIDGE, "protocols", "the versions of OpenFlow to speak; all where none is named"),
+    read(BRIDGE, "protocols", "the versions of OpenFlow to speak; 1.0 and 1.3 where none is named"),
     read(BRIDGE, "datapath_type", "system and netdev are the same here"),
     read(BRIDGE, "other_config:datapath-id", "the datapath id"),
     read(BRIDGE, "other_config:hwaddr", "the address of the LOCAL port"),

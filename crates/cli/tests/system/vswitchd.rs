@@ -621,6 +621,47 @@ fn rows_of_others_harm_nothing_else() {
 
 #[test]
 #[ignore = "needs root"]
+fn what_cannot_be_a_port_is_said_once() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        # The last of several options holds, as those of a script before those of its user.
+        begin --log-file=/run/other.log --log-file
+        not test -e /run/other.log
+        said() { [ "$(grep -c "$1" /run/ovs-vswitchd.log)" = "$2" ]; }
+        shown() { weir ctl --control /run/weir.sock --bridge br0 show | grep -q "$1"; }
+        ovs-vsctl --timeout=30 add-br br0 -- add-port br0 gone 2>/run/first || true
+        grep -q 'gone (No such device)' /run/first
+        ovs-vsctl --timeout=30 add-port br0 odd -- set Interface odd type=hovercraft 2>/run/odd ||
+            true
+        vsctl add-port br0 i0 -- set Interface i0 type=internal
+        vsctl add-port br0 va -- set Interface va mtu_request=99999999
+        # Their retries are silent.
+        sleep 3
+        said 'hovercraft is no type of interface here' 1
+        said 'setting the MTU of va' 1
+        said 'interface gone' 0
+        shown 'database: Bridge br0: odd: hovercraft is no type of interface here'
+        shown 'database: bridge br0: port .*: no network device "gone"'
+        shown 'database: Bridge br0: setting the MTU of va'
+        # A device that comes late is added, and one that is down has no link.
+        ip link add gone type dummy
+        within 30 said 'added interface gone' 1
+        vsctl del-port gone
+        within 30 said 'deleted interface gone' 1
+        is down get Interface i0 link_state
+        ip link set i0 up
+        within 30 is up get Interface i0 link_state
+        # Rates beyond all measure take no port away.
+        vsctl set Interface va ingress_policing_rate=1000000 \
+            ingress_policing_burst=9223372036854775807
+        is "[]" get Interface va error
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
 fn ovs_ofctl_names_tables_over_openflow_1_0() {
     daemon(
         r#"

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 /// The options of `weir vswitchd`.
 #[derive(Args, Clone, Debug, Default)]
+#[command(args_override_self = true)]
 pub struct VswitchdArgs {
     /// The database server: `unix:FILE`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]` [default:
     /// unix:db.sock in the run folder]

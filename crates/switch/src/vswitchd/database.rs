@@ -69,6 +69,8 @@ pub(super) struct Database {
     /// Remarks that are in the log.
     remarked: BTreeSet<String>,
     is_locked_out: bool,
+    /// The ports that there are: bridge, number and name.
+    standing: BTreeSet<(String, PortNo, String)>,
     /// When ports enter the kernel tier, if any do.
     entering: Option<EnteringTime>,
 }
@@ -112,8 +114,8 @@ struct Connected {
 
 impl Database {
     pub(super) fn new(daemon: Rc<Daemon>, endpoint: Endpoint, tls: Option<Tls>) -> Self {
-        let (remarked, is_locked_out, entering) = (BTreeSet::new(), false, None);
-        Self { daemon, endpoint, tls, remarked, is_locked_out, entering }
+        let (remarked, standing) = (BTreeSet::new(), BTreeSet::new());
+        Self { daemon, endpoint, tls, remarked, is_locked_out: false, standing, entering: None }
     }
 
     /// Connects and serves again and again, for ever.
@@ -124,8 +126,12 @@ impl Database {
             match Stream::connect(&self.endpoint, self.tls.as_ref()).await {
                 Ok(stream) => {
                     tracing::info!(target: "reconnect", "{}: connected", self.endpoint);
-                    (wait, is_reported) = (RETRY_FIRST, false);
+                    is_reported = false;
+                    let since = Instant::now();
                     let why = self.serve(stream).await;
+                    // A server that ends each connection at once is none.
+                    let is_short = since.elapsed() < RETRY_MOST;
+                    wait = if is_short { (wait * 2).min(RETRY_MOST) } else { RETRY_FIRST };
                     let name = &self.endpoint;
                     tracing::info!(target: "reconnect", "{name}: connection closed ({why})");
                 }
@@ -298,7 +304,13 @@ impl Database {
     fn configured(&mut self, on: &mut Connected, (wanted, refused): Done) {
         let before = self.daemon.wanted.replace(Rc::clone(&wanted));
         for agent in self.daemon.bridges.all() {
-            agent.set_remarks(wanted.remarks_of(&agent.name));
+            let mut remarks = wanted.remarks_of(&agent.name);
+            let is_of_it = |one: &&Refused| one.bridge.as_deref() == Some(&*agent.name);
+            remarks.extend(refused.iter().filter(is_of_it).map(ToString::to_string));
+            agent.set_remarks(remarks);
+        }
+        for one in wanted.unset.difference(&before.unset) {
+            tracing::warn!("{one}");
         }
         self.log_changes(&before, &wanted);
         if on.session.is_locked() && wanted.root.is_none() {
@@ -354,19 +366,19 @@ impl Database {
     }
 
     /// Logs changes of interfaces and bridges, in the words that scripts look for.
-    fn log_changes(&self, before: &Wanted, now: &Wanted) {
+    fn log_changes(&mut self, before: &Wanted, now: &Wanted) {
+        let views = Views::of(&self.daemon.bridges);
+        let standing = now.ports.iter().filter(|port| views.get(port).is_some());
         let key = |port: &WantedPort| (port.bridge.clone(), port.number, port.name.clone());
-        let (old, new): (BTreeSet<_>, BTreeSet<_>) =
-            (before.ports.iter().map(key).collect(), now.ports.iter().map(key).collect());
-        for (bridge, number, name) in old.difference(&new) {
+        let new: BTreeSet<_> = standing.map(key).collect();
+        let old = std::mem::replace(&mut self.standing, new);
+        for (bridge, number, name) in old.difference(&self.standing) {
             let number = ofport(*number);
             let text = format!("deleted interface {name} on port {number}");
             tracing::info!(target: "bridge", "bridge {bridge}: {text}");
         }
-        let added = now.ports.iter().filter(|port| !old.contains(&key(port)));
-        let views = Views::of(&self.daemon.bridges);
-        for port in added.filter(|port| views.get(port).is_some()) {
-            let (bridge, name, number) = (&port.bridge, &port.name, ofport(port.number));
+        for (bridge, number, name) in self.standing.difference(&old) {
+            let number = ofport(*number);
             let text = format!("added interface {name} on port {number}");
             tracing::info!(target: "bridge", "bridge {bridge}: {text}");
         }
@@ -431,7 +443,8 @@ async fn carry_out(daemon: Rc<Daemon>, mut wanted: Wanted) -> Done {
         agent.listen_for_snoopers(&Endpoint::PassiveUnix(socket)).await;
     }
     note_numbers(&daemon.bridges, &mut wanted.ports);
-    set_devices(&wanted.ports);
+    wanted.unset = set_devices(&wanted.ports);
+    wanted.remarks.extend(wanted.unset.iter().cloned());
     (Rc::new(wanted), refused)
 }
 
@@ -450,13 +463,14 @@ fn note_numbers(bridges: &Bridges, ports: &mut [WantedPort]) {
     }
 }
 
-/// Gives devices the addresses and MTUs that are asked for.
-fn set_devices(ports: &[WantedPort]) {
+/// Gives devices the addresses and MTUs that are asked for; those that do not take them.
+fn set_devices(ports: &[WantedPort]) -> BTreeSet<String> {
+    let mut unset = BTreeSet::new();
     let mut asked = ports.iter().filter(|port| port.mac.is_some() || port.mtu.is_some()).peekable();
     if asked.peek().is_none() {
-        return;
+        return unset;
     }
-    let Ok(rtnl) = Rtnl::open() else { return };
+    let Ok(rtnl) = Rtnl::open() else { return unset };
     for port in asked {
         let Ok(link) = rtnl.link(&port.name) else { continue };
         let mac = port.mac.filter(|mac| mac.0 != link.mac);
@@ -464,9 +478,10 @@ fn set_devices(ports: &[WantedPort]) {
         let set_mac = mac.map_or(Ok(()), |mac| rtnl.set_mac(&port.name, mac.0));
         let set_mtu = mtu.map_or(Ok(()), |mtu| rtnl.set_mtu(&port.name, mtu));
         if let Err(error) = set_mac.and(set_mtu) {
-            tracing::warn!(device = port.name, %error, "address or MTU are not set");
+            unset.insert(format!("Bridge {}: {error}", port.bridge));
         }
     }
+    unset
 }
 
 #[cfg(test)]

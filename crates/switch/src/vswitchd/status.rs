@@ -255,7 +255,8 @@ fn state_of(view: &PortView, link: Option<&LinkChange>) -> Columns {
         ("mac_in_use", Datum::one(mac.as_str())),
         ("ifindex", Datum::one(i64::from(link.index))),
         ("admin_state", up(link.up)),
-        ("link_state", up(link.carrier)),
+        // A TAP device that is down has carrier all the same.
+        ("link_state", up(link.up && link.carrier)),
         ("link_speed", Datum::optional(speed)),
         ("duplex", Datum::optional(duplex)),
         ("mtu", Datum::one(i64::from(link.mtu))),

@@ -77,8 +77,10 @@ pub(super) struct Wanted {
     pub(super) mirrors: Vec<(Uuid, String, PortNo)>,
     /// Interfaces that cannot be ports, and why.
     pub(super) refused: Vec<(Uuid, String)>,
-    /// Settings without an effect.
+    /// Settings without an effect, and interfaces that cannot be ports.
     pub(super) remarks: BTreeSet<String>,
+    /// Devices that do not take their address or MTU, once the configuration is carried out.
+    pub(super) unset: BTreeSet<String>,
 }
 
 /// The facts beside the database.
@@ -420,6 +422,7 @@ impl<'a> BridgeRows<'a> {
                 self.replica.referenced(port, "interfaces", "Interface").collect();
             let [(uuid, interface)] = interfaces[..] else {
                 let why = "bonds are not there: a port has one interface";
+                self.remark(&format!("port {}: {why}", port.text("name").unwrap_or_default()));
                 self.wanted.refused.extend(interfaces.iter().map(|(uuid, _)| (*uuid, why.into())));
                 continue;
             };
@@ -430,7 +433,10 @@ impl<'a> BridgeRows<'a> {
                     specs.push((number, spec));
                     rows.push((port_uuid, uuid, interface, port));
                 }
-                Err(why) => self.wanted.refused.push((uuid, why)),
+                Err(why) => {
+                    self.remark(&why);
+                    self.wanted.refused.push((uuid, why));
+                }
             }
         }
         let numbers = number_ports(&running, &specs, highest_port(&config.versions));
@@ -438,11 +444,13 @@ impl<'a> BridgeRows<'a> {
         for (((_, spec), number), (port_uuid, uuid, interface, port)) in
             specs.into_iter().zip(numbers).zip(rows)
         {
+            let name = interface.text("name").unwrap_or_default().to_owned();
             let Some(number) = number else {
-                self.wanted.refused.push((uuid, "all port numbers are taken".to_owned()));
+                let why = "all port numbers are taken";
+                self.remark(&format!("port {name}: {why}"));
+                self.wanted.refused.push((uuid, why.to_owned()));
                 continue;
             };
-            let name = interface.text("name").unwrap_or_default().to_owned();
             match vlans_of(port) {
                 Ok(vlans) if vlans == PortVlans::default() => {}
                 Ok(vlans) => config.vlans.push((number, vlans)),
@@ -567,9 +575,13 @@ impl<'a> BridgeRows<'a> {
 }
 
 /// The options of a port for the rates of its row, which are in kilobits and in thousands of
-/// packets; Open vSwitch's bursts where none is set.
+/// packets; Open vSwitch's bursts where none is set. Larger numbers than Open vSwitch's 32 bits
+/// are no limit that is ever reached.
 fn policing(interface: &Row, has_options: bool) -> String {
-    let amount = |column: String| interface.integer(&column).filter(|amount| *amount > 0);
+    let amount = |column: String| {
+        let amount = interface.integer(&column).filter(|amount| *amount > 0);
+        amount.map(|amount| amount.min(i64::from(u32::MAX)))
+    };
     let mut options = Vec::new();
     for (kind, option) in [("", "police"), ("kpkts_", "police_packets")] {
         let Some(rate) = amount(format!("ingress_policing_{kind}rate")) else { continue };
@@ -758,13 +770,20 @@ mod tests {
             &[],
         );
         let wanted = read(&replica);
-        assert_eq!(wanted.refused.len(), 7, "{:?}", wanted.refused);
+        assert_eq!(wanted.refused.len(), 6, "{:?}", wanted.refused);
+        for (_, why) in &wanted.refused {
+            let is_remarked = wanted.remarks.contains(&format!("Bridge br0: {why}"));
+            assert!(is_remarked, "{why}: {:?}", wanted.remarks);
+        }
         let twice = "could not add network device twice to ofproto (File exists)";
         assert!(wanted.refused.iter().any(|(_, why)| why == twice));
-        assert_eq!(wanted.configs[0].ports.len(), 3);
+        let specs = wanted.configs[0].ports.iter().map(|port| port.spec.to_string());
+        let most = "af_packet:s?police=4294967295k";
+        assert_eq!(specs.filter(|spec| spec == most).count(), 1, "the most that can be");
+        assert_eq!(wanted.configs[0].ports.len(), 4);
         assert_eq!(wanted.configs[0].fail_mode, FailMode::Standalone);
         assert_eq!(wanted.configs[0].versions, Version::USUAL);
-        assert_eq!(wanted.remarks.len(), 4, "{:?}", wanted.remarks);
+        assert_eq!(wanted.remarks.len(), 4 + 6, "{:?}", wanted.remarks);
     }
 
     #[test]
@@ -821,7 +840,7 @@ mod tests {
         assert_eq!((wanted.configs[0].ports.len(), wanted.configs[1].ports.len()), (1, 0));
         let why = "could not add network device v to ofproto (File exists)";
         assert_eq!(wanted.refused, [(Uuid(200), why.to_owned())]);
-        assert_eq!(wanted.remarks.len(), 2, "{:?}", wanted.remarks);
+        assert_eq!(wanted.remarks.len(), 3, "{:?}", wanted.remarks);
     }
 
     #[test]
