@@ -621,7 +621,7 @@ fn rows_of_others_harm_nothing_else() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_cannot_be_a_port_is_said_once() {
+fn what_cannot_be_a_port_is_reported_once() {
     daemon(
         r#"
         host a 10.0.0.1/24

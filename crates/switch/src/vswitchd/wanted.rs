@@ -402,6 +402,23 @@ impl<'a> BridgeRows<'a> {
         ports
     }
 
+    /// The numbers that interfaces of these ports ask for.
+    fn requested_numbers(&self, ports: &[(Uuid, &Row)]) -> BTreeSet<i64> {
+        ports
+            .iter()
+            .flat_map(|(_, port)| self.replica.referenced(port, "interfaces", "Interface"))
+            .filter_map(|(_, interface)| interface.integer("ofport_request"))
+            .collect()
+    }
+
+    /// The address that a port is to have, where the daemon makes its device.
+    fn wanted_mac(&self, interface: &'a Row, number: PortNo) -> Option<&'a str> {
+        let hwaddr = self.row.entry("other_config", "hwaddr");
+        let hwaddr = hwaddr.filter(|_| number == PortNo::LOCAL);
+        let is_ours = matches!(interface.text("type"), Some("internal" | "tap"));
+        interface.text("mac").filter(|_| is_ours).or(hwaddr)
+    }
+
     /// Sets the ports, and gives the numbers of their rows.
     fn ports(
         &mut self,
@@ -412,11 +429,7 @@ impl<'a> BridgeRows<'a> {
         let running = running.map(|held| held.ports.clone()).unwrap_or_default();
         let (mut specs, mut rows) = (Vec::new(), Vec::new());
         let ports = self.ports_by_name();
-        let requests: BTreeSet<i64> = ports
-            .iter()
-            .flat_map(|(_, port)| self.replica.referenced(port, "interfaces", "Interface"))
-            .filter_map(|(_, interface)| interface.integer("ofport_request"))
-            .collect();
+        let requests = self.requested_numbers(&ports);
         for (port_uuid, port) in ports {
             let interfaces: Vec<_> =
                 self.replica.referenced(port, "interfaces", "Interface").collect();
@@ -461,10 +474,7 @@ impl<'a> BridgeRows<'a> {
             let has_device = spec.kind().word != "dummy";
             config.ports.push(PortConfig { number, spec });
             of_rows.insert(port_uuid, number);
-            let hwaddr = self.row.entry("other_config", "hwaddr");
-            let hwaddr = hwaddr.filter(|_| number == PortNo::LOCAL);
-            let is_ours = matches!(interface.text("type"), Some("internal" | "tap"));
-            let mac = interface.text("mac").filter(|_| is_ours).or(hwaddr);
+            let mac = self.wanted_mac(interface, number);
             let mtu = interface.integer("mtu_request").and_then(|mtu| u32::try_from(mtu).ok());
             self.wanted.ports.push(WantedPort {
                 interface: uuid,

@@ -5,8 +5,8 @@ use openflow::{Message, Version};
 
 use super::Bridge;
 
-/// The ports that fit a message, whose length has 16 bits: of those beyond them a controller hears by
-/// port descriptions, which Open vSwitch's tools ask for in 1.0 too when a reply is full.
+/// The ports that fit a message, whose length has 16 bits. Of those beyond them a controller hears
+/// by port descriptions, which Open vSwitch's tools ask for in 1.0 too when a reply is full.
 fn room_for_ports(version: Version) -> usize {
     const HEADER: usize = 32;
     let port = if version.has_wide_ports() { 64 } else { 48 };

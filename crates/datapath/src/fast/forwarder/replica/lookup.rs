@@ -90,8 +90,8 @@ impl Replica {
         Some(Found { id, entry: self.entry(id)?, is_lasting })
     }
 
-    /// The parts of an entry in conjunctive matches, and whether it lives for ever; none of one that
-    /// packets do not count.
+    /// The parts of an entry in conjunctive matches, and whether it lives for ever; none of one
+    /// that packets do not count.
     #[inline(always)]
     fn counted(&self, id: EntryId, now: Nanos) -> Option<(&[Part], bool)> {
         match self.packed(id.0) {
