@@ -193,7 +193,7 @@ pub const COLUMNS: &[ColumnRow] = &[
     accepted(CONTROLLER, "other_config:dscp"),
     read("Flow_Table", "name", "the table's name"),
     read("Flow_Table", "flow_limit", "the most flow entries of the table"),
-    read("Flow_Table", "overflow_policy", "refuse; evict: the entry that expires first makes room"),
+    read("Flow_Table", "overflow_policy", "refuse; evict: the least important entry that expires first makes room"),
     read("Flow_Table", "groups", "fields that group entries; one of the largest group makes room"),
     accepted("Flow_Table", "prefixes"),
     read("Mirror", "name", "the mirror's name"),

@@ -645,7 +645,7 @@ fn what_cannot_be_a_port_is_reported_once() {
         shown 'database: bridge br0: port .*: no network device "gone"'
         shown 'database: Bridge br0: setting the MTU of va'
         # A device that comes late is added, and one that is down has no link.
-        ip link add gone type dummy
+        ip link add gone type veth peer name farther
         within 30 said 'added interface gone' 1
         vsctl del-port gone
         within 30 said 'deleted interface gone' 1
