@@ -160,10 +160,10 @@ fn forget_learns(step: &mut Step) {
             forget(flow_mod);
             fallback.iter_mut().for_each(|flow_mod| forget(flow_mod));
         }
-        Step::Bundle(commands) => commands.iter_mut().for_each(|command| {
-            if let BundleCommand::FlowMod(flow_mod) = command {
-                forget(flow_mod);
-            }
+        Step::Bundle(commands) => commands.iter_mut().for_each(|command| match command {
+            BundleCommand::FlowMod(flow_mod) => forget(flow_mod),
+            BundleCommand::PacketOut(packet_out) => forget_in(&mut packet_out.actions),
+            _ => {}
         }),
         Step::PacketOut(packet_out) => {
             forget_in(&mut packet_out.actions);
