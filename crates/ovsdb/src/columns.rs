@@ -173,7 +173,7 @@ pub const COLUMNS: &[ColumnRow] = &[
     written(INTERFACE, "link_speed", "when it changes"),
     written(INTERFACE, "duplex", "when it changes"),
     written(INTERFACE, "mtu", "when it changes"),
-    written(INTERFACE, "statistics", "each stats-update-interval, where they have changed"),
+    written(INTERFACE, "statistics", "when a port comes, and each stats-update-interval where they have changed"),
     read(INTERFACE, "mac", "the address of an internal port or a TAP device"),
     read(INTERFACE, "mtu_request", "the MTU of the device"),
     accepted(INTERFACE, "options:stream"),

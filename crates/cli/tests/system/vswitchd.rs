@@ -219,6 +219,8 @@ fn numbers_and_statistics_are_those_of_the_ports() {
         vsctl add-br br0 -- add-port br0 va -- set Interface va ofport_request=1 \
             -- add-port br0 vb -- set Interface vb ofport_request=2 \
             -- add-port br0 c0 -- set Interface c0 ofport_request=3
+        # Before the first five seconds are over.
+        within 4 ovs-vsctl get Interface va statistics:rx_bytes
         within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
         # The command does not wait for the kernel tier.
         within 30 in_tier va

@@ -312,7 +312,7 @@ impl Database {
         for one in wanted.unset.difference(&before.unset) {
             tracing::warn!("{one}");
         }
-        self.log_changes(&before, &wanted);
+        let have_ports_come = self.log_changes(&before, &wanted);
         if on.session.is_locked() && wanted.root.is_none() {
             self.daemon.report_ready();
         }
@@ -332,6 +332,10 @@ impl Database {
         on.refused = refused;
         on.transact(transaction);
         self.daemon.report_ready();
+        // A port has statistics when its command returns, or a moment later.
+        if have_ports_come {
+            on.count_at = Instant::now();
+        }
         self.follow_up();
         if on.has_changed {
             self.configure(on);
@@ -365,8 +369,9 @@ impl Database {
         }
     }
 
-    /// Logs changes of interfaces and bridges, in the words that scripts look for.
-    fn log_changes(&mut self, before: &Wanted, now: &Wanted) {
+    /// Logs changes of interfaces and bridges, in the words that scripts look for; gives whether
+    /// ports have come.
+    fn log_changes(&mut self, before: &Wanted, now: &Wanted) -> bool {
         let views = Views::of(&self.daemon.bridges);
         let standing = now.ports.iter().filter(|port| views.get(port).is_some());
         let key = |port: &WantedPort| (port.bridge.clone(), port.number, port.name.clone());
@@ -377,7 +382,9 @@ impl Database {
             let text = format!("deleted interface {name} on port {number}");
             tracing::info!(target: "bridge", "bridge {bridge}: {text}");
         }
+        let mut have_ports_come = false;
         for (bridge, number, name) in self.standing.difference(&old) {
+            have_ports_come = true;
             let number = ofport(*number);
             let text = format!("added interface {name} on port {number}");
             tracing::info!(target: "bridge", "bridge {bridge}: {text}");
@@ -388,6 +395,7 @@ impl Database {
                 tracing::info!(target: "bridge", "bridge {bridge}: using datapath ID {id}");
             }
         }
+        have_ports_come
     }
 
     fn write_state(&mut self, on: &mut Connected) {
