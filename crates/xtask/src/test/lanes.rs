@@ -251,14 +251,28 @@ fn still_running(lanes: &[LaneState]) -> String {
 /// When there is no such step, or the outcome cannot be written.
 pub(super) fn as_step(context: &Context, name: &str) -> Result<()> {
     let Some(step) = super::step::named(name) else { bail!("no step `{name}`") };
-    let mut tally = (step.run)(context).unwrap_or_else(|error| {
-        println!("{name}: {error:#}");
-        Tally::failure(format!("{error:#}"))
-    });
+    let mut tally = outcome(step, context);
     tally.cpu_seconds = cpu_seconds().unwrap_or_default();
     let path = context.outcome_of(name);
     std::fs::write(&path, serde_json::to_string(&tally)?)
         .with_context(|| format!("writing {}", path.display()))
+}
+
+/// Tally of a step, perhaps of its second try: then what failed in the first is flaky.
+fn outcome(step: &Step, context: &Context) -> Tally {
+    let run = || {
+        (step.run)(context).unwrap_or_else(|error| {
+            println!("{}: {error:#}", step.name);
+            Tally::failure(format!("{error:#}"))
+        })
+    };
+    let first = run();
+    if first.failed == 0 || !step.has_second_try {
+        return first;
+    }
+    println!("\n{}: failed, and runs once more", step.name);
+    let second = run();
+    if second.failed == 0 { Tally { flaky: first.failures, ..second } } else { second }
 }
 
 /// Seconds of the processor that this process has taken, and all that it started and waited for.
@@ -284,6 +298,24 @@ mod tests {
     /// A step of a test; its process is a script.
     const fn step(lane: Lane, name: &'static str) -> Step {
         crate::test::step::step(lane, name, "a step of a test", |_| Ok(Tally::of(true)))
+    }
+
+    #[test]
+    fn what_fails_once_and_passes_then_is_flaky() {
+        static TRIES: AtomicBool = AtomicBool::new(false);
+        let run = |_: &Context| {
+            let is_second = TRIES.fetch_xor(true, Ordering::Relaxed);
+            Ok(if is_second { Tally::of(true) } else { Tally::failure("a ping") })
+        };
+        let once = crate::test::step::step(Lane::Wait, "once", "a step of a test", run);
+        let context = Context::new(Path::new("/"), &TestOptions::default());
+        assert_eq!(super::outcome(&once, &context).failed, 1);
+        TRIES.store(false, Ordering::Relaxed);
+        let tally = super::outcome(&once.second_try(), &context);
+        assert_eq!(
+            (tally.passed, tally.failed, &tally.flaky[..]),
+            (1, 0, &["a ping".to_owned()][..])
+        );
     }
 
     static FIRST: Step = step(Lane::First, "first");

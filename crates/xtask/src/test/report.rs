@@ -61,6 +61,13 @@ impl Tally {
         self.add(Self::failure(why));
     }
 
+    /// Takes in how a suite ended, of which a failure has a result of its own.
+    pub(super) fn end(&mut self, well: bool) {
+        if !well && self.failed == 0 {
+            self.fail("the suite did not come to its end".to_owned());
+        }
+    }
+
     /// Whether everything ran and passed at once.
     pub(super) fn is_whole(&self) -> bool {
         self.passed > 0 && self.failed == 0 && self.left_out.is_empty() && self.flaky.is_empty()

@@ -54,6 +54,8 @@ pub(super) struct Step {
     pub(super) scratch: &'static [&'static str],
     /// Whether `--smoke` runs it.
     pub(super) is_smoke: bool,
+    /// Whether it runs once more when it failed: its peers are slow where others use the machine.
+    pub(super) has_second_try: bool,
     /// The step is ended when it takes longer.
     pub(super) limit: Duration,
     pub(super) run: fn(&Context) -> Result<Tally>,
@@ -84,6 +86,11 @@ impl Step {
         self
     }
 
+    pub(super) const fn second_try(mut self) -> Self {
+        self.has_second_try = true;
+        self
+    }
+
     const fn smoke(mut self) -> Self {
         self.is_smoke = true;
         self
@@ -96,9 +103,19 @@ pub(super) const fn step(
     purpose: &'static str,
     run: fn(&Context) -> Result<Tally>,
 ) -> Step {
-    let (needs, after, inputs, scratch, is_smoke) = (&[], &[], None, &[], false);
-    let limit = Duration::from_secs(3_600);
-    Step { name, purpose, lane, needs, after, inputs, scratch, is_smoke, limit, run }
+    Step {
+        name,
+        purpose,
+        lane,
+        needs: &[],
+        after: &[],
+        inputs: None,
+        scratch: &[],
+        is_smoke: false,
+        has_second_try: false,
+        limit: Duration::from_secs(3_600),
+        run,
+    }
 }
 
 /// The last step, after all lanes: it compares with the state before the run.
@@ -115,18 +132,21 @@ pub(super) const STEPS: &[Step] = &[
     step(Wait, "ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
     step(Wait, "rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
         .needs(&["weir"]),
-    step(Wait, "mininet", "weir in Mininet", suites::mininet).needs(&["weir"]),
+    step(Wait, "mininet", "weir in Mininet", suites::mininet).needs(&["weir"]).second_try(),
     step(Wait, "packages", "the deb in a Debian without a compiler", packages::run)
-        .needs(&["weir"]),
+        .needs(&["weir"])
+        .second_try(),
     step(Wait, "vswitchd", "Mininet's own switches, with weir as ovs-vswitchd", suites::vswitchd)
-        .needs(&["weir"]),
+        .needs(&["weir"])
+        .second_try(),
     step(
         Wait,
         "ovs-suite",
         "Open vSwitch's own suites, with weir as ovs-vswitchd",
         suites::ovs_suite,
     )
-    .needs(&["weir"]),
+    .needs(&["weir"])
+    .second_try(),
     step(Wait, "page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
     step(
         Wait,
@@ -136,12 +156,14 @@ pub(super) const STEPS: &[Step] = &[
     )
     .needs(&["weir"]),
     step(Wait, "demo", "the demo of the README: whole, stopped, without root", demo::run)
-        .needs(&["weir"]),
+        .needs(&["weir"])
+        .second_try(),
     // Cargo's lock on the debug build would make it wait for the step `tests` anyway.
     step(Wait, "cluster", "controllers that share their switches through etcd", cargo::cluster)
         .after(&["tests"]),
     step(Wait, "ryu-apps", "the apps of Ryu's package, by Ryu and by Weir", suites::ryu_apps)
-        .needs(&["weir", "python"]),
+        .needs(&["weir", "python"])
+        .second_try(),
     step(Compute, "clippy", "lints, warnings denied", cargo::clippy).smoke(),
     step(Compute, "tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
     step(Compute, "doctests", "the examples in the documentation of the crates", cargo::doctests),

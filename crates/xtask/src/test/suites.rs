@@ -151,12 +151,12 @@ pub(super) fn ryu_apps(context: &Context) -> Result<Tally> {
     let ended_well = shell::watch(&mut command, |_| {})?;
     let results = std::fs::read_to_string(out.join("results.jsonl")).context("reading results")?;
     let mut tally = compare(&results, "")?;
-    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    tally.end(ended_well);
     let list = std::fs::read_to_string(out.join("apps.md")).context("reading the list")?;
     let page = std::fs::read_to_string(context.root.join("docs/ryu-apps.md"))?;
     if !page.contains(list.trim()) {
-        println!("docs/ryu-apps.md has another list than {}", out.join("apps.md").display());
-        tally.failed += 1;
+        let made = out.join("apps.md");
+        tally.fail(format!("docs/ryu-apps.md has another list than {}", made.display()));
     }
     Ok(tally)
 }
@@ -189,7 +189,7 @@ fn in_mininet(context: &Context, script: &str, out: &str) -> Result<Tally> {
     let results = out.join("results.jsonl");
     let results = std::fs::read_to_string(&results).context("reading Mininet's results")?;
     let mut tally = compare(&results, "")?;
-    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    tally.end(ended_well);
     Ok(tally)
 }
 
@@ -213,7 +213,7 @@ pub(super) fn ovs_suite(context: &Context) -> Result<Tally> {
     let ended_well = shell::watch(&mut command, |_| {})?;
     let results = std::fs::read_to_string(out.join("results.jsonl")).context("reading results")?;
     let mut tally = compare(&results, "")?;
-    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    tally.end(ended_well);
     if !all {
         tally.left_out.push("the cases that lack something; --soak has them".to_owned());
     }
