@@ -102,6 +102,8 @@ as_unit() {
   local rights
   rights=$(unit AmbientCapabilities | sed 's/CAP_/+/g; s/ /,/g' | tr '[:upper:]' '[:lower:]')
   chroot /mnt install -d -o weir -g weir -m "$(unit RuntimeDirectoryMode)" /run/weir
+  # The switch before has written that it is ready, too.
+  : >"$OUT/switch.log"
   # shellcheck disable=SC2046
   chroot /mnt setpriv --reuid weir --regid weir --clear-groups --no-new-privs \
     --inh-caps "-all,$rights" --ambient-caps "-all,$rights" --bounding-set "-all,$rights" \

@@ -64,8 +64,8 @@ pub(crate) enum ActionContext {
 ///
 /// # Errors
 /// `OFPBMC_BAD_PREREQ`; `OFPBMC_BAD_VALUE` for a VLAN id without `OFPVID_PRESENT` and, but in 1.0,
-/// for an ingress port that is a reserved one; 0 is taken, as Open vSwitch takes it, and no packet
-/// has it.
+/// for an ingress port that is a reserved one; 0 is taken, as Open vSwitch takes it; no packet
+/// comes in by it.
 pub(crate) fn check_match(matching: &Match, version: Version) -> Result<(), Error> {
     matching.check_prerequisites()?;
     if let Some(in_port) = matching.exact(Field::InPort) {
