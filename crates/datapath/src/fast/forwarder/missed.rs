@@ -376,22 +376,23 @@ impl MissedPacket {
         shape: Shape,
         replica: &Replica,
     ) {
-        if let Some((metadata, mask)) = summary.metadata {
-            self.meta.metadata = self.meta.metadata & !mask | metadata & mask;
-            key.set(Field::Metadata, self.meta.metadata.into());
-        }
         if summary.meter.is_some() && replica.is_dscp_matched {
             // A remark may change what the next table sees.
             self.is_uncacheable = true;
         }
-        if summary.changes.is_empty() {
-            return;
+        if !summary.changes.is_empty() {
+            if let Some((values, mask)) = &summary.register_writes {
+                self.meta.registers.write(values, mask);
+                key.set_registers(&self.meta.registers);
+            } else {
+                self.rewrite(summary, key, frame, shape);
+            }
         }
-        if let Some((values, mask)) = &summary.register_writes {
-            self.meta.registers.write(values, mask);
-            return key.set_registers(&self.meta.registers);
+        // After the actions (clause 5.5), which may write it, too.
+        if let Some((metadata, mask)) = summary.metadata {
+            self.meta.metadata = self.meta.metadata & !mask | metadata & mask;
+            key.set(Field::Metadata, self.meta.metadata.into());
         }
-        self.rewrite(summary, key, frame, shape);
     }
 
     /// Carries out the entry's changes on a copy of the frame.
