@@ -508,6 +508,10 @@ impl<'a> Target<'a> for Compiler<'a> {
             return WalkFlow::Continue(Executed::Rewritten(true));
         }
         if header_effect(action).rewrites() {
+            // A meter may have lowered it, and what it is written to may decide later.
+            if self.has_meter && action.reads().contains(&Field::IpDscp) {
+                return WalkFlow::Break(Stop::Unsupported);
+            }
             let reveals = reveals_hidden(action, self.shape);
             self.track_ttl(action, reveals)?;
             self.tracked.is_opaque |= reveals;
