@@ -229,16 +229,13 @@ impl Core {
     fn apply(&mut self, op: Op) -> Applied {
         match &op.0 {
             Change::Flush(ticket) => self.flush_asked = Some(*ticket),
-            Change::Bundle(ops) => match self.replica.advance(ops, &mut self.versions) {
-                BundleStep::Done => {}
-                BundleStep::More => return Applied::Busy(op),
-                BundleStep::Show => {
+            Change::Bundle(ops) => {
+                let step = self.advance(ops);
+                if step == BundleStep::Show {
                     self.replica.show(ops, &mut self.versions);
-                    if !self.carry_out_rest(ops) {
-                        return Applied::Busy(op);
-                    }
                 }
-            },
+                return self.applied(op, step);
+            }
             Change::PacketOut(packet_out, at) => self.send_of_bundle(packet_out, *at),
             Change::Insert(_)
             | Change::Exchange { .. }
@@ -251,6 +248,17 @@ impl Core {
             | Change::Settings(_) => self.replica.apply(op.0, &mut self.versions),
         }
         Applied::Done
+    }
+
+    /// The outcome of a piece of a bundle.
+    fn applied(&self, op: Op, step: BundleStep) -> Applied {
+        if step == BundleStep::Done {
+            Applied::Done
+        } else if self.replica.is_at_once() {
+            Applied::AtOnce(op)
+        } else {
+            Applied::Busy(op)
+        }
     }
 
     /// Flushes the cached counts of up to `decisions_max` decisions; whether the flush under way

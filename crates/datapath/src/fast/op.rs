@@ -32,20 +32,20 @@ impl Op {
         !matches!(self.0, Change::PacketOut(..) | Change::Flush(_))
     }
 
-    /// Whether it changes flow entries only.
+    /// Whether it changes nothing but flow entries.
     pub(in crate::fast) fn is_about_entries(&self) -> bool {
         match self.0 {
             Change::Insert(_)
             | Change::Exchange { .. }
             | Change::Replace { .. }
-            | Change::Remove { .. } => true,
+            | Change::Remove { .. }
+            | Change::PacketOut(..) => true,
             Change::Bundle(ref ops) => ops.iter().all(Self::is_about_entries),
             Change::Group { .. }
             | Change::Meter { .. }
             | Change::Port { .. }
             | Change::Mirrors(_)
             | Change::Settings(_)
-            | Change::PacketOut(..)
             | Change::Flush(_) => false,
         }
     }

@@ -15,7 +15,7 @@ use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
 use super::control::{CommandCounts, Control, RemovalReport};
-use super::forwarder::{Applied, Forwarder, Sink, Verdicts};
+use super::forwarder::{Forwarder, Sink, Verdicts};
 use super::ids::Ticket;
 use super::op::Op;
 use crate::config::{DatapathConfig, Settings};
@@ -55,7 +55,7 @@ impl Inner {
     fn run(&mut self) {
         self.control.take_ops(&mut self.ops);
         for mut op in self.ops.drain(..) {
-            while let Applied::Busy(again) = self.forwarder.apply(op, NO_TIME) {
+            while let Some(again) = self.forwarder.apply(op, NO_TIME).again() {
                 op = again;
             }
         }

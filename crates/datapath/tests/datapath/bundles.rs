@@ -3,14 +3,15 @@
 //! The forwarder is given a bundle piece by piece here, and packets between any two pieces.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use datapath::fast::{Applied, Caches, Control, Forwarder, Op, RemovalReport, Sink};
 use datapath::{BundleCommand, DatapathConfig, DropReason, Nanos};
 use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::group::GroupModCommand;
-use openflow::message::PacketIn;
+use openflow::message::{PacketIn, PacketOut};
 use openflow::port::{PortDesc, PortState};
-use openflow::text::{parse_flow_mod, parse_group_mod};
+use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod};
 use openflow::{Error, MacAddr, PortNo, QueueId, Version};
 use packet::PacketBuf;
 use packet::build::FrameBuilder;
@@ -39,6 +40,16 @@ impl Sink for Left {
     }
 }
 
+/// A bundle's way into a forwarder.
+struct Passage<T> {
+    /// The answer before its moment, with the number of pieces, and the one after it.
+    before: (T, usize),
+    after: (T, usize),
+    /// The ports that its packet-outs left by, and the most verdicts that waited at one time.
+    sent: Vec<PortNo>,
+    most: usize,
+}
+
 struct Rig {
     control: Control,
     forwarder: Forwarder,
@@ -50,6 +61,25 @@ fn add(text: &str) -> BundleCommand {
 
 fn delete(text: &str) -> BundleCommand {
     BundleCommand::FlowMod(parse_flow_mod(text, FlowModCommand::DeleteStrict).unwrap())
+}
+
+/// A packet-out of a frame from this address.
+fn packet_out(from: u64, actions: &str) -> BundleCommand {
+    let frame = FrameBuilder::ethernet(MacAddr::from_u64(9), MacAddr::from_u64(from));
+    BundleCommand::PacketOut(PacketOut {
+        buffer_id: None,
+        in_port: PortNo::CONTROLLER,
+        actions: parse_actions(actions).unwrap(),
+        data: frame.fill_to(60).build(),
+    })
+}
+
+/// Entries about this many addresses from one on.
+fn about(from: u64, count: u64) -> impl Iterator<Item = BundleCommand> {
+    (0..count).map(move |at| {
+        let address = MacAddr::from_u64(0x0200_0000_0000 + from + at);
+        add(&format!("priority=5,eth_src={address},actions=output:4"))
+    })
 }
 
 impl Rig {
@@ -74,7 +104,7 @@ impl Rig {
 
     fn apply_all(&mut self) {
         for mut op in self.take_ops() {
-            while let Applied::Busy(again) = self.forwarder.apply(op, NOW) {
+            while let Some(again) = self.forwarder.apply(op, NOW).again() {
                 op = again;
             }
         }
@@ -94,6 +124,34 @@ impl Rig {
         left.0[0]
     }
 
+    /// Applies what there is, asking wherever packets may pass: two answers, one after the other.
+    fn pass<T: PartialEq + Debug>(&mut self, mut ask: impl FnMut(&mut Self) -> T) -> Passage<T> {
+        let before = ask(self);
+        let (mut pieces, mut after, mut left, mut most) = ([0; 2], None, Left::default(), 0);
+        for mut op in self.take_ops() {
+            loop {
+                let applied = self.forwarder.apply(op, NOW);
+                let earlier = left.0.len();
+                self.forwarder.give_sent(&mut left);
+                most = most.max(left.0.len() - earlier);
+                if let Applied::AtOnce(again) = applied {
+                    op = again;
+                    continue;
+                }
+                let answer = ask(self);
+                if answer != before {
+                    assert_eq!(*after.get_or_insert_with(|| ask(self)), answer);
+                }
+                assert!(answer != before || after.is_none(), "back to {answer:?}");
+                pieces[usize::from(after.is_some())] += 1;
+                let Some(again) = applied.again() else { break };
+                op = again;
+            }
+        }
+        let after = after.expect("the bundle has been shown");
+        Passage { before: (before, pieces[0]), after: (after, pieces[1]), sent: left.0, most }
+    }
+
     /// Applies what there is, asking after each piece; the answers, each once as they came.
     fn watch<T: PartialEq>(&mut self, mut ask: impl FnMut(&mut Self) -> T) -> (usize, Vec<T>) {
         let mut answers = vec![ask(self)];
@@ -106,7 +164,7 @@ impl Rig {
                 if answers.last() != Some(&answer) {
                     answers.push(answer);
                 }
-                let Applied::Busy(again) = applied else { break };
+                let Some(again) = applied.again() else { break };
                 op = again;
             }
         }
@@ -125,12 +183,7 @@ fn all_caches() -> [Caches; 3] {
 /// Two entries that swap, in every way in which entries come, change and go, and many others.
 #[test]
 fn no_packet_sees_half_of_a_bundle() {
-    let others = |from: u64| {
-        (0..300).map(move |at| {
-            let address = MacAddr::from_u64(0x0200_0000_0000 + from + at);
-            add(&format!("priority=5,eth_src={address},actions=output:4"))
-        })
-    };
+    let others = |from: u64| about(from, 300);
     let swaps: [&[BundleCommand]; 4] = [
         &[
             add("priority=7,eth_src=0:0:0:0:0:1,actions=output:3"),
@@ -186,6 +239,57 @@ fn no_packet_sees_half_of_a_bundle() {
             assert_eq!(seen, expected, "{number} {caches:?}: {answers:?}");
             assert!(pieces > 20, "made in {pieces} pieces");
         }
+    }
+}
+
+/// Packet-outs at the end see all of a bundle, so that it is made and finished in pieces.
+#[test]
+fn packet_outs_at_the_end_make_no_packet_wait() {
+    for caches in all_caches() {
+        let mut rig = Rig::new(caches);
+        rig.bundle(&[
+            add("priority=7,eth_src=0:0:0:0:0:1,actions=output:2"),
+            add("priority=7,eth_src=0:0:0:0:0:2,actions=output:3"),
+        ]);
+        rig.apply_all();
+        let mut commands: Vec<BundleCommand> = about(0, 500).collect();
+        commands.push(add("priority=7,eth_src=0:0:0:0:0:1,actions=output:3"));
+        commands.push(add("priority=7,eth_src=0:0:0:0:0:2,actions=output:2"));
+        commands.extend((1..=500).map(|number| packet_out(1 + number % 2, "output:TABLE")));
+        rig.bundle(&commands);
+        let Passage { before, after, sent, most } = rig.pass(|rig| (rig.send(1), rig.send(2)));
+        assert!(before.1 > 10 && after.1 > 10, "{} pieces and {}", before.1, after.1);
+        assert_eq!((before.0, after.0), ((PortNo(2), PortNo(3)), (PortNo(3), PortNo(2))));
+        assert!(most <= 64, "{most} verdicts at once");
+        assert_eq!(sent.len(), 500);
+        let of = |port| sent.iter().filter(|sent| **sent == PortNo(port)).count();
+        assert_eq!((of(2), of(3)), (250, 250), "all of them see all of it");
+    }
+}
+
+/// A packet-out among other messages sees those before it, and no packet passes at that moment.
+#[test]
+fn packet_outs_in_the_middle_are_sent_one_by_one() {
+    for caches in all_caches() {
+        let mut rig = Rig::new(caches);
+        rig.bundle(&[add("priority=7,eth_src=0:0:0:0:0:1,actions=output:2")]);
+        rig.apply_all();
+        let mut commands: Vec<BundleCommand> = about(0, 500).collect();
+        for port in [3, 2, 3, 4, 2, 3] {
+            commands.push(add(&format!("eth_src=0:0:0:0:0:1,priority=7,actions=output:{port}")));
+            commands.push(packet_out(1, "output:TABLE"));
+        }
+        commands.push(add("priority=7,eth_src=0:0:0:0:0:1,actions=output:4"));
+        commands.extend((0..500).map(|at| {
+            delete(&format!("priority=5,eth_src={}", MacAddr::from_u64(0x0200_0000_0000 + at)))
+        }));
+        rig.bundle(&commands);
+        let Passage { before, after, sent, most } = rig.pass(|rig| rig.send(1));
+        assert!(before.1 > 10 && after.1 > 10, "{} pieces and {}", before.1, after.1);
+        assert_eq!((before.0, after.0), (PortNo(2), PortNo(4)));
+        assert_eq!(most, 1, "verdicts at once");
+        assert_eq!(sent, [3, 2, 3, 4, 2, 3].map(PortNo));
+        assert_eq!(rig.send(0x0200_0000_0000 + 7), PortNo::ANY);
     }
 }
 

@@ -13,8 +13,9 @@ use datapath::fast::{
 use datapath::{BundleCommand, DatapathConfig, Nanos};
 use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::group::GroupModCommand;
+use openflow::message::PacketOut;
 use openflow::port::{PortDesc, PortState};
-use openflow::text::{parse_flow_mod, parse_group_mod};
+use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod};
 use openflow::{MacAddr, PortNo, Version};
 use packet::build::{FrameBuilder, Ipv4, Ipv6, Tcp};
 use packet::{PacketBuf, Shape};
@@ -153,7 +154,7 @@ impl Rig {
             let (forwarder, now, mut waiting) = (&mut self.forwarder, self.now, Some(op));
             self.table.in_pieces(|| match forwarder.apply(waiting.take().unwrap(), now) {
                 Applied::Done => true,
-                Applied::Busy(op) => {
+                Applied::Busy(op) | Applied::AtOnce(op) => {
                     waiting = Some(op);
                     false
                 }
@@ -244,6 +245,18 @@ fn a_bundle_ends_the_entries_that_it_concerns() {
     // Others may share the place of an address.
     let left = rig.forwarder.figures().kernel_entries;
     assert!((FLOWS - 50..=FLOWS - 2).contains(&left), "{left} entries are left");
+    // A packet-out changes nothing for others.
+    let packet_out = PacketOut {
+        buffer_id: None,
+        in_port: PortNo::CONTROLLER,
+        actions: parse_actions("output:2").unwrap(),
+        data: FrameBuilder::ethernet(MacAddr::from_u64(1), MacAddr::from_u64(3)).build(),
+    };
+    commands.push(BundleCommand::PacketOut(packet_out));
+    rig.control.bundle(&commands, Version::V1_3, rig.now).unwrap();
+    rig.apply();
+    let after = rig.forwarder.figures().kernel_entries;
+    assert!((left - 50..=left).contains(&after), "{after} of {left} entries are left");
     // What a group changes may concern any packet.
     let group = parse_group_mod("group_id=1,type=all", GroupModCommand::Add).unwrap();
     commands.push(BundleCommand::GroupMod(group));

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use datapath::fast::{
-    Applied, Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
+    Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
     TierSlotCounts, TierVerdict,
 };
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
@@ -217,7 +217,7 @@ impl Rig {
         for shard in &mut self.shards {
             for op in &ops {
                 let mut op = op.clone();
-                while let Applied::Busy(again) = shard.forwarder.apply(op, self.now) {
+                while let Some(again) = shard.forwarder.apply(op, self.now).again() {
                     op = again;
                 }
             }

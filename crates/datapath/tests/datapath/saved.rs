@@ -1,7 +1,7 @@
 //! Entries, groups, meters and addresses that are saved and restored: another datapath has them as
 //! they were, with their beginnings and counts.
 
-use datapath::fast::{Applied, Control, EntryId, Forwarder, RemovalReport, Saved, SavedEntry};
+use datapath::fast::{Control, EntryId, Forwarder, RemovalReport, Saved, SavedEntry};
 use datapath::{DatapathConfig, Nanos};
 use openflow::flow::{FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::GroupModCommand;
@@ -49,7 +49,7 @@ impl Rig {
         let mut ops = Vec::new();
         self.control.take_ops(&mut ops);
         for mut op in ops {
-            while let Applied::Busy(again) = self.forwarder.apply(op, USED) {
+            while let Some(again) = self.forwarder.apply(op, USED).again() {
                 op = again;
             }
         }

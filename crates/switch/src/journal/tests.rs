@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use datapath::fast::{Applied, Changed, Control, Forwarder, NoKernel, Op, RemovalReport};
+use datapath::fast::{Changed, Control, Forwarder, NoKernel, Op, RemovalReport};
 use datapath::{BundleCommand, DatapathConfig, Nanos};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
@@ -101,7 +101,7 @@ impl Rig {
         let mut ops = Vec::new();
         self.control.take_ops(&mut ops);
         for mut op in ops.iter().cloned() {
-            while let Applied::Busy(again) = self.forwarder.apply(op, self.now) {
+            while let Some(again) = self.forwarder.apply(op, self.now).again() {
                 op = again;
             }
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use datapath::Nanos;
-use datapath::fast::{Applied, Caches, Forwarder, KeptCounts, Sink};
+use datapath::fast::{Applied, Caches, Forwarder, KeptCounts, Op, Sink};
 use netdev::{PortError, TierFrames, TierPort};
 use openflow::PortNo;
 use packet::{Batch, Pool};
@@ -470,12 +470,8 @@ impl Shard {
         pool: &mut Pool,
     ) -> Option<ShardCommand> {
         match (command, &mut self.forwarding) {
-            (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => {
-                let applied = forwarder.apply(op, time);
-                self.send_of_bundles(pool);
-                if let Applied::Busy(op) = applied {
-                    return Some(ShardCommand::Op(op));
-                }
+            (ShardCommand::Op(op), Forwarding::Tables(_)) => {
+                return self.apply(op, time, pool).map(ShardCommand::Op);
             }
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
                 let (request, packet) = *packet;
@@ -534,6 +530,19 @@ impl Shard {
         None
     }
 
+    /// Applies an op, or a piece of it; gives it back where the ports have their turn first.
+    fn apply(&mut self, mut op: Op, time: Nanos, pool: &mut Pool) -> Option<Op> {
+        loop {
+            let applied = self.forwarding.tables_mut()?.apply(op, time);
+            self.send_of_bundles(pool);
+            match applied {
+                Applied::Done => return None,
+                Applied::Busy(again) => return Some(again),
+                Applied::AtOnce(again) => op = again,
+            }
+        }
+    }
+
     /// Sends the packet-outs of a bundle that packets have come to see.
     fn send_of_bundles(&mut self, pool: &mut Pool) {
         let sending = self.forwarding.tables_mut().filter(|forwarder| forwarder.has_sent());
@@ -542,6 +551,7 @@ impl Shard {
         forwarder.give_sent(&mut TxSink { egress, ports, pool, pending: &mut self.pending });
         report_learnt(forwarder, &mut self.egress, &mut self.pending);
         self.flush(pool);
+        self.send_upcalls();
     }
 
     /// Forwards a batch from a port, or several where receiving is no system call, but no more

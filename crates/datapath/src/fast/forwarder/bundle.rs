@@ -9,26 +9,31 @@
 //! it, and a table never stands twice.
 //!
 //! A packet-out in a bundle sees what the messages before it left, and no other packet does. So
-//! only the changes before the first one are made in pieces; the others are made at the moment
-//! itself, one after the other, with the packet-outs between them. Mostly these are the last ones.
+//! changes after a packet-out are made at the moment itself, one after the other, with the
+//! packet-outs between them. Those before the first one are made in pieces, and so are packet-outs
+//! after the last change, which see all of the bundle: mostly there are no others.
 
-use super::bundle_progress::{BundleProgress, Mark};
+use std::ops::Range;
+
+use super::bundle_progress::{BundlePhase, BundleProgress, Mark};
 use super::replica::{Replica, ReplicaEntry};
 use super::versions::{VersionIndex, Versions};
 use crate::fast::ids::EntryId;
 use crate::fast::op::{Change, Op};
 
-/// Changes made before the ports have their turn: as many as other commands.
+/// Changes made, or packet-outs sent, before the ports have their turn: as many as other commands.
 const PIECE: usize = 32;
 
 /// Values that changes may be about so that only decisions about these end.
 const VALUES_MAX: usize = 64;
 
 /// The next thing to do about a bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BundleStep {
-    /// More of it is to be prepared, or finished after its moment.
+    /// More of it is to be done.
     More,
+    /// These packet-outs are to be sent, and more is to be done.
+    Send(Range<usize>),
     /// It is prepared: its moment may come.
     Show,
     /// It is done.
@@ -47,25 +52,56 @@ pub(super) enum Concerned {
 impl Replica {
     /// Does a piece of a bundle, whose changes are these.
     pub(super) fn advance(&mut self, ops: &[Op], versions: &mut Versions) -> BundleStep {
-        let mut progress = self.bundle.take().unwrap_or_default();
-        let first_sent = || ops.iter().position(|op| matches!(op.0, Change::PacketOut(..)));
-        let cut = *progress.cut.get_or_insert_with(|| first_sent().unwrap_or(ops.len()));
-        let end = cut.min(progress.at + PIECE);
-        for (at, op) in (0..).zip(ops).take(end).skip(progress.at) {
-            if progress.is_shown {
-                self.finish(&op.0);
-            } else {
-                self.prepare(at, &op.0, &mut progress, versions);
-            }
+        let mut progress = self.bundle.take().unwrap_or_else(|| BundleProgress::of(ops));
+        if progress.phase == BundlePhase::Sending && progress.at == ops.len() {
+            (progress.phase, progress.at) = (BundlePhase::Finishing, 0);
         }
-        progress.at = end;
-        let step = match (end < cut, progress.is_shown) {
-            (true, _) => BundleStep::More,
-            (false, false) => BundleStep::Show,
-            (false, true) => return BundleStep::Done,
+        let (from, cut) = (progress.at, progress.cut);
+        let step = match progress.phase {
+            BundlePhase::Preparing => {
+                progress.at = cut.min(from + PIECE);
+                for (at, op) in (0..).zip(ops).take(progress.at).skip(from) {
+                    self.prepare(at, &op.0, &mut progress, versions);
+                }
+                if progress.at < cut { BundleStep::More } else { BundleStep::Show }
+            }
+            BundlePhase::AtOnce => self.change_at_once(ops, &mut progress, versions),
+            BundlePhase::Sending => {
+                progress.at = ops.len().min(from + PIECE);
+                BundleStep::Send(from..progress.at)
+            }
+            BundlePhase::Finishing => {
+                progress.at = cut.min(from + PIECE);
+                ops.iter().take(progress.at).skip(from).for_each(|op| self.finish(&op.0));
+                if progress.at < cut { BundleStep::More } else { BundleStep::Done }
+            }
         };
-        self.bundle = Some(progress);
+        self.bundle = Some(progress).filter(|_| step != BundleStep::Done);
         step
+    }
+
+    /// Whether a bundle is at its moment, in which no packet may pass.
+    pub(super) fn is_at_once(&self) -> bool {
+        self.bundle.as_ref().is_some_and(|progress| progress.phase == BundlePhase::AtOnce)
+    }
+
+    /// Makes the changes up to the next packet-out, or to the last of them.
+    fn change_at_once(
+        &mut self,
+        ops: &[Op],
+        progress: &mut BundleProgress,
+        versions: &mut Versions,
+    ) -> BundleStep {
+        let from = progress.at;
+        for (at, op) in ops.iter().enumerate().take(progress.changes_end).skip(from) {
+            if matches!(op.0, Change::PacketOut(..)) {
+                progress.at = at + 1;
+                return BundleStep::Send(at..at + 1);
+            }
+            self.apply(op.0.clone(), versions);
+        }
+        (progress.phase, progress.at) = (BundlePhase::Sending, progress.changes_end);
+        BundleStep::More
     }
 
     fn prepare(
@@ -106,7 +142,8 @@ impl Replica {
     /// The moment: from here on packets see all of the bundle, which is prepared.
     pub(super) fn show(&mut self, ops: &[Op], versions: &mut Versions) -> Concerned {
         let Some(mut progress) = self.bundle.take() else { return Concerned::All };
-        let mut is_about_entries = progress.cut == Some(ops.len());
+        let is_whole = progress.cut == progress.changes_end;
+        let mut is_about_entries = is_whole;
         for op in progress.at_once.iter().filter_map(|at| ops.get(*at as usize)) {
             match &op.0 {
                 Change::Exchange { old, new } => self.exchange(*old, new),
@@ -129,7 +166,7 @@ impl Replica {
         }
         let raised: Vec<VersionIndex> = progress.raised().collect();
         raised.iter().for_each(|index| versions.change(*index));
-        (progress.is_shown, progress.at) = (true, 0);
+        progress.phase = if is_whole { BundlePhase::Sending } else { BundlePhase::AtOnce };
         self.bundle = Some(progress);
         let is_of_values = is_about_entries
             && raised.len() <= VALUES_MAX
@@ -162,15 +199,6 @@ impl Replica {
         }
     }
 
-    /// Finishes a bundle that has just been shown, where it has packet-outs: the place of the
-    /// first, from which on all is still to be done.
-    pub(super) fn finish_to_cut(&mut self, ops: &[Op]) -> Option<usize> {
-        let cut = self.bundle.as_ref()?.cut.filter(|cut| *cut < ops.len())?;
-        self.bundle = None;
-        ops.iter().take(cut).for_each(|op| self.finish(&op.0));
-        Some(cut)
-    }
-
     /// Whether it is that of the first forwarder, which sends the packet-outs.
     pub(super) fn is_first(&self) -> bool {
         self.number == 0
@@ -179,7 +207,7 @@ impl Replica {
     /// Whether packets count an entry, so far as a bundle decides that.
     #[inline]
     pub(super) fn is_counted(&self, entry: &ReplicaEntry) -> bool {
-        let is_shown = self.bundle.as_ref().is_none_or(|progress| progress.is_shown);
+        let is_shown = self.bundle.as_ref().is_none_or(BundleProgress::is_shown);
         if is_shown { !entry.mark.goes } else { !entry.mark.comes }
     }
 

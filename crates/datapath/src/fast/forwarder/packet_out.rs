@@ -5,6 +5,7 @@ use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo, QueueId};
 use packet::PacketBuf;
 
+use super::bundle::BundleStep;
 use super::emit::Emit;
 use super::{Core, Sink};
 use crate::counter::{Counter, DropReason};
@@ -64,27 +65,17 @@ impl Core {
         self.sent = sent;
     }
 
-    /// Carries out what stands from the first packet-out of a bundle on, which has just been shown;
-    /// whether there is one.
-    pub(super) fn carry_out_rest(&mut self, ops: &[Op]) -> bool {
-        let Some(cut) = self.replica.finish_to_cut(ops) else { return false };
-        for op in ops.iter().skip(cut) {
-            match &op.0 {
-                Change::PacketOut(packet_out, at) => self.send_of_bundle(packet_out, *at),
-                change @ (Change::Insert(_)
-                | Change::Exchange { .. }
-                | Change::Replace { .. }
-                | Change::Remove { .. }
-                | Change::Group { .. }
-                | Change::Meter { .. }
-                | Change::Port { .. }
-                | Change::Mirrors(_)
-                | Change::Settings(_)
-                | Change::Bundle(_)
-                | Change::Flush(_)) => self.replica.apply(change.clone(), &mut self.versions),
+    /// Does the next piece of a bundle, but for its moment.
+    pub(super) fn advance(&mut self, ops: &[Op]) -> BundleStep {
+        let step = self.replica.advance(ops, &mut self.versions);
+        if let BundleStep::Send(range) = &step {
+            for op in ops.iter().take(range.end).skip(range.start) {
+                if let Change::PacketOut(packet_out, at) = &op.0 {
+                    self.send_of_bundle(packet_out, *at);
+                }
             }
         }
-        true
+        step
     }
 
     /// Gives the verdicts on the packet-outs of bundles since the last call; whether there are any.

@@ -258,21 +258,15 @@ impl Core {
         now: Nanos,
     ) -> Applied {
         if let Change::Bundle(ops) = &op.0 {
-            let step = self.replica.advance(ops, &mut self.versions);
+            let step = self.advance(ops);
             if self.replica.is_mask_stale {
                 self.tier.has_stations = false;
                 self.stop_tier(table, now);
             }
-            let mut is_done = step == BundleStep::Done;
             if step == BundleStep::Show && self.prepare_for(&op, table, now) {
                 self.show_in_tier(ops, table, now);
-                is_done = self.carry_out_rest(ops);
-                if is_done && self.replica.is_mask_stale {
-                    self.tier.has_stations = false;
-                    self.stop_tier(table, now);
-                }
             }
-            return if is_done { Applied::Done } else { Applied::Busy(op) };
+            return self.applied(op, step);
         }
         if !self.prepare_for(&op, table, now) {
             return Applied::Busy(op);

@@ -28,9 +28,23 @@ use crate::time::Nanos;
 pub enum Applied {
     /// The op is applied.
     Done,
-    /// The work that comes before the op is not finished, but a piece of it is. The op is to be
+    /// The op, or work that comes before it, is not finished, but a piece of it is. The op is to be
     /// applied again, before any other.
     Busy(Op),
+    /// The same, and no packet may come before that: a bundle is at its moment. What its
+    /// packet-outs send is given meanwhile, so that it does not pile up.
+    AtOnce(Op),
+}
+
+impl Applied {
+    /// The op, if it is to be applied again.
+    #[must_use]
+    pub fn again(self) -> Option<Op> {
+        match self {
+            Self::Done => None,
+            Self::Busy(op) | Self::AtOnce(op) => Some(op),
+        }
+    }
 }
 
 /// One shard's datapath, with the kernel's table that carries out some of its decisions.
@@ -110,7 +124,7 @@ impl<K: KernelTable> Forwarder<K> {
     }
 
     /// Gives the verdicts on the packet-outs of bundles that [`Forwarder::apply`] has carried out
-    /// since the last call; whether there are any.
+    /// since the last call; whether there are any. To be called after each piece of a bundle.
     pub fn give_sent(&mut self, sink: &mut impl Sink) -> bool {
         self.core.give_sent(sink)
     }
