@@ -8,6 +8,7 @@
 
 mod bundle;
 mod dump;
+mod evictions;
 mod filter;
 mod flow_mod;
 mod groups;
@@ -212,6 +213,7 @@ impl Control {
     /// more than they may hold now.
     pub fn set_flow_tables(&mut self, tables: BTreeMap<TableId, FlowTable>, now: Nanos) {
         self.pipeline.configure(tables);
+        self.forget_eviction_orders();
         self.evict_surplus(now);
     }
 
@@ -227,7 +229,9 @@ impl Control {
     /// # Errors
     /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`, `OFPBPC_BAD_VALUE`.
     pub fn table_mod(&mut self, table_mod: &TableMod, version: Version) -> Result<(), Error> {
-        self.pipeline.table_mod(table_mod, version, |table| self.store.active(table))
+        let done = self.pipeline.table_mod(table_mod, version, |table| self.store.active(table));
+        self.forget_eviction_orders();
+        done
     }
 
     /// The vacancy events that have become due since the last call.

@@ -3,9 +3,6 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were and has made no op.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-
 use openflow::flow::{FlowMod, FlowModFlags, FlowRemovedReason};
 use openflow::{Error, GroupId, Instruction, PortNo, TableId, Version};
 
@@ -224,9 +221,11 @@ impl Control {
 
     /// The entries of a table whose timeout has passed.
     fn over(&mut self, table: TableId, now: Nanos) -> Vec<u32> {
-        let everything = EntryFilter::everything(&mut self.masks);
-        let mut over = everything.entries(&self.store, table.0..table.0.saturating_add(1));
-        over.retain(|number| self.expired(*number, now).is_some());
+        let mut over = self.store.due(now);
+        over.retain(|number| {
+            self.store.tuple(self.store.slab.get(*number)).table == table
+                && self.expired(*number, now).is_some()
+        });
         over
     }
 
@@ -239,10 +238,9 @@ impl Control {
         mut gone: Vec<u32>,
         now: Nanos,
     ) -> Result<usize, Error> {
+        self.add_evictable(table, needed, &mut gone);
         if gone.len() < needed {
-            gone.extend(self.evictable(table, needed - gone.len(), now));
-        }
-        if gone.len() < needed {
+            gone.iter().for_each(|number| self.store.rank(*number));
             return Err(Error::FlowModTableFull);
         }
         Ok(self.remove_users(gone, FlowRemovedReason::Eviction, now).removed)
@@ -254,68 +252,40 @@ impl Control {
             let surplus = self.store.active(table).saturating_sub(self.pipeline.max_entries(table));
             if surplus > 0 {
                 let mut gone = self.over(table, now);
-                let needed = (surplus as usize).saturating_sub(gone.len());
-                gone.extend(self.evictable(table, needed, now));
+                self.add_evictable(table, surplus as usize, &mut gone);
                 self.remove_users(gone, FlowRemovedReason::Eviction, now);
             }
         }
     }
 
-    /// Of a table that makes room, at most this number of entries that go for that, one after the
-    /// other: of the group that has most then, the one of the least importance, and of those the
-    /// one whose timeout would be over first. Entries without a timeout stay, and count for no
-    /// group, and so do those whose timeout has passed.
-    fn evictable(&mut self, table: TableId, needed: usize, now: Nanos) -> Vec<u32> {
-        let parts = self.pipeline.eviction_groups(table).filter(|_| needed > 0);
-        let Some(parts) = parts.map(<[_]>::to_vec) else {
-            return Vec::new();
+    /// Adds to entries whose timeout has passed, until they are `needed`, those of a table that go
+    /// to make room, one after the other: of the group that has most then, the one of the least
+    /// importance, and of those the one whose timeout would be over first. Entries without a
+    /// timeout stay, and count for no group, and so do those whose timeout has passed. All of them
+    /// have left the order of eviction then.
+    fn add_evictable(&mut self, table: TableId, needed: usize, gone: &mut Vec<u32>) {
+        let Some(parts) = self.pipeline.eviction_groups(table).filter(|_| gone.len() < needed)
+        else {
+            return;
         };
-        // Mostly the first one of all tables is in this one.
-        if needed == 1
-            && parts.is_empty()
-            && !self.store.setups.has_importance()
-            && let Some((number, at, _)) = self.first_expiry()
-            && at > now
-            && self.store.is_first_expiry_alone()
-            && self.store.tuple(self.store.slab.get(number)).table == table
-        {
-            return vec![number];
-        }
         let everything = EntryFilter::everything(&mut self.masks);
-        let mut groups: BTreeMap<Vec<u128>, Vec<_>> = BTreeMap::new();
-        for number in everything.entries(&self.store, table.0..table.0.saturating_add(1)) {
-            let entry = self.store.slab.get(number);
-            let expiry = entry.expiry(self.shared.used(EntryId(number)));
-            let Some((at, _)) = expiry.filter(|(at, _)| *at > now) else { continue };
-            let importance = self.store.setups.importance(entry.setup);
-            let of_group = if parts.is_empty() {
-                Vec::new()
-            } else {
-                let matching = self.store.tuple(entry).compiled(entry.at).matching();
-                let value = |field| matching.get(field).map_or(0, |found| found.value);
-                parts.iter().map(|(field, bits)| bits.of(value(*field))).collect()
-            };
-            // The last of a group goes first.
-            let rank = (importance, at, entry.seq, number);
-            groups.entry(of_group).or_default().push(Reverse(rank));
+        self.store.order_evictions(table, parts, |store| {
+            everything.entries(store, table.0..table.0.saturating_add(1))
+        });
+        gone.iter().for_each(|number| self.store.unrank(*number));
+        let shared = &self.shared;
+        while gone.len() < needed
+            && let Some(number) = self.store.first_evictable(table, |id| shared.used(id))
+        {
+            self.store.unrank(number);
+            gone.push(number);
         }
-        let mut groups: BinaryHeap<_> = groups
-            .into_values()
-            .map(|mut group| {
-                group.sort_unstable();
-                (group.len(), group.last().copied(), group)
-            })
-            .collect();
-        let mut evicted = Vec::new();
-        while evicted.len() < needed {
-            let Some((_, first, mut group)) = groups.pop() else { break };
-            evicted.extend(first.map(|Reverse((.., number))| number));
-            group.pop();
-            if !group.is_empty() {
-                groups.push((group.len(), group.last().copied(), group));
-            }
-        }
-        evicted
+    }
+
+    /// Drops the orders of tables that make no room any more.
+    pub(super) fn forget_eviction_orders(&mut self) {
+        let evicts = |table: &TableId| self.pipeline.eviction_groups(*table).is_some();
+        self.store.eviction_orders.retain(|table, _| evicts(table));
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.

@@ -168,11 +168,6 @@ impl Setups {
         }
     }
 
-    /// Whether any entry has an importance.
-    pub(super) fn has_importance(&self) -> bool {
-        self.known.keys().any(|own| matches!(own, VersionTrait::Importance(_)))
-    }
-
     /// The trait that is its own.
     pub(super) fn own(&self, setup: Setup) -> Option<VersionTrait> {
         let (own, _) = self.traits.get(setup.number()? as usize)?;

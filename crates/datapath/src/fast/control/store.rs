@@ -4,9 +4,12 @@
 //! the index finds it by table and match, the timers by its next timeout. What a command selects is
 //! decided elsewhere; here nothing may be forgotten in one index that went from another.
 
-use openflow::flow::{FlowModFlags, FlowRemovedReason};
-use openflow::{Cookie, Instruction, Match, TableId, TupleForm};
+use std::collections::BTreeMap;
 
+use openflow::flow::{FlowModFlags, FlowRemovedReason};
+use openflow::{BitRange, Cookie, Field, Instruction, Match, TableId, TupleForm};
+
+use super::evictions::{EvictionOrder, EvictionRank};
 use super::index::{NONE, NumberIndex};
 use super::instruction_lists::InstructionLists;
 use super::setup::{Setup, Setups, VersionTrait};
@@ -42,6 +45,8 @@ pub(super) struct Store {
     pub(super) instruction_lists: InstructionLists,
     pub(super) setups: Setups,
     timers: Timers,
+    /// Of the tables that have evicted entries.
+    pub(super) eviction_orders: BTreeMap<TableId, EvictionOrder>,
     index: NumberIndex,
     active: Vec<u32>,
 }
@@ -54,6 +59,7 @@ impl Store {
             instruction_lists: InstructionLists::default(),
             setups: Setups::default(),
             timers: Timers::default(),
+            eviction_orders: BTreeMap::new(),
             index: NumberIndex::default(),
             active: vec![0; usize::from(tables)],
         }
@@ -109,10 +115,12 @@ impl Store {
 
     /// Sets an entry's setup and priority; its precedence stays.
     pub(super) fn set_up(&mut self, number: u32, setup: Setup, priority: u16) {
+        self.unrank(number);
         let entry = self.slab.get_mut(number);
         let old = std::mem::replace(&mut entry.setup, setup);
         entry.priority = priority;
         self.setups.give_back(old);
+        self.rank(number);
     }
 
     /// Adds an entry. There must be no equal one.
@@ -205,7 +213,7 @@ impl Store {
 
     /// Takes an entry out; what it was. Its number stays taken until it is given back.
     pub(super) fn remove(&mut self, number: u32) -> Gone {
-        self.timers.set(&mut self.slab, number, None);
+        self.set_timer(number, None);
         let entry = self.slab.get(number).clone();
         let tuple = self.tuple(&entry);
         let (table, compiled) = (tuple.table, tuple.compiled(entry.at));
@@ -268,12 +276,18 @@ impl Store {
         // Where a packet has taught it, the timer comes too early and is set anew then.
         let used = Used { last: last_used, taught: Nanos(0) };
         let at = self.slab.get(number).expiry(used).map(|(at, _)| at);
+        self.set_timer(number, at);
+    }
+
+    fn set_timer(&mut self, number: u32, at: Option<Nanos>) {
+        self.unrank(number);
         self.timers.set(&mut self.slab, number, at);
+        self.rank(number);
     }
 
     /// Takes an entry's timer away.
     pub(super) fn disarm(&mut self, number: u32) {
-        self.timers.set(&mut self.slab, number, None);
+        self.set_timer(number, None);
     }
 
     /// The entry that expires first, with the moment and why; `used` says when an entry was used.
@@ -287,13 +301,75 @@ impl Store {
             if at <= armed {
                 return Some((number, at, reason));
             }
-            self.timers.set(&mut self.slab, number, Some(at));
+            self.set_timer(number, Some(at));
         }
     }
 
-    /// Whether no other entry expires at the moment of the first.
-    pub(super) fn is_first_expiry_alone(&self) -> bool {
-        self.timers.is_first_alone()
+    /// The entries whose timeouts may have passed.
+    pub(super) fn due(&self, now: Nanos) -> Vec<u32> {
+        self.timers.due(now)
+    }
+
+    /// Keeps the entries of a table in the order in which they go, by groups of these parts.
+    pub(super) fn order_evictions(
+        &mut self,
+        table: TableId,
+        parts: &[(Field, BitRange)],
+        entries: impl FnOnce(&Self) -> Vec<u32>,
+    ) {
+        if self.eviction_orders.get(&table).is_none_or(|order| !order.is_by(parts)) {
+            self.eviction_orders.insert(table, EvictionOrder::new(parts.to_vec()));
+            entries(self).into_iter().for_each(|number| self.rank(number));
+        }
+    }
+
+    /// The entry that goes next where a table makes room; `used` says when an entry was used.
+    pub(super) fn first_evictable(
+        &mut self,
+        table: TableId,
+        used: impl Fn(EntryId) -> Used,
+    ) -> Option<u32> {
+        loop {
+            let EvictionRank { number, at: armed, .. } =
+                self.eviction_orders.get(&table)?.first()?;
+            let (at, _) = self.slab.get(number).expiry(used(EntryId(number)))?;
+            if at <= armed {
+                return Some(number);
+            }
+            self.set_timer(number, Some(at));
+        }
+    }
+
+    /// Puts an entry in the order in which its table's go, if there is one and it may go.
+    pub(super) fn rank(&mut self, number: u32) {
+        if let Some((table, group, rank)) = self.eviction_place(number)
+            && let Some(order) = self.eviction_orders.get_mut(&table)
+        {
+            order.insert(group, rank);
+        }
+    }
+
+    /// Takes an entry out of that order, if it is there.
+    pub(super) fn unrank(&mut self, number: u32) {
+        if let Some((table, group, rank)) = self.eviction_place(number)
+            && let Some(order) = self.eviction_orders.get_mut(&table)
+        {
+            order.remove(group, &rank);
+        }
+    }
+
+    fn eviction_place(&self, number: u32) -> Option<(TableId, Vec<u128>, EvictionRank)> {
+        // Mostly there are none.
+        if self.eviction_orders.is_empty() {
+            return None;
+        }
+        let entry = self.slab.get(number);
+        let at = self.timers.at(entry.timer)?;
+        let tuple = self.tuple(entry);
+        let order = self.eviction_orders.get(&tuple.table)?;
+        let group = order.group(|| tuple.compiled(entry.at).matching());
+        let importance = self.setups.importance(entry.setup);
+        Some((tuple.table, group, EvictionRank { importance, at, seq: entry.seq, number }))
     }
 
     /// Whether an entry of equal precedence could match a packet that this match matches; only

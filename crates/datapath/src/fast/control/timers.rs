@@ -29,10 +29,21 @@ impl Timers {
         self.heap.first().map(|timer| (timer.at, timer.number))
     }
 
-    /// Whether no other entry may have the moment of the first.
-    pub(super) fn is_first_alone(&self) -> bool {
-        let mut next = self.heap.iter().skip(1).take(CHILDREN);
-        self.heap.first().is_some_and(|first| next.all(|other| other.at > first.at))
+    /// The moment of the entry at a place in the heap.
+    pub(super) fn at(&self, place: u32) -> Option<Nanos> {
+        self.heap.get(place as usize).map(|timer| timer.at)
+    }
+
+    /// The entries whose moments have come, in no order.
+    pub(super) fn due(&self, now: Nanos) -> Vec<u32> {
+        let (mut due, mut places) = (Vec::new(), vec![0]);
+        while let Some(place) = places.pop() {
+            if let Some(timer) = self.heap.get(place).filter(|timer| timer.at <= now) {
+                due.push(timer.number);
+                places.extend((place * CHILDREN + 1..).take(CHILDREN));
+            }
+        }
+        due
     }
 
     /// Sets or changes an entry's moment; `None` takes it out.
