@@ -13,7 +13,8 @@
 //!   may not have Nicira's pop-queue, and without it 1.3 cannot take a chosen queue back: outputs
 //!   and groups after an enqueue go before it there, where the packet is the same. Those of an
 //!   action set or of later tables cannot, and are refused. The controller has no queue.
-//! - What is inside a clone is translated as any list is.
+//! - What is inside a clone is translated as any list is. A queue holds inside it, and for bundles,
+//!   outputs by register and resubmits, which no enqueue stands for.
 //! - 1.0 has no dec-ttl. Nicira's action is used for it, which `ovs-ofctl` sends and Open vSwitch
 //!   runs.
 //!
@@ -168,8 +169,15 @@ fn is_queued(action: &Action) -> bool {
     if let Action::Output { port, .. } = action {
         *port != PortNo::CONTROLLER
     } else {
-        action.kind() == ActionKind::Group
+        let is_sent =
+            matches!(action.kind(), ActionKind::Group | ActionKind::Bundle | ActionKind::OutputReg);
+        is_sent || action.resubmits() || action.inner().iter().any(is_queued)
     }
+}
+
+/// Whether an action may change the packet, or end the list, before it is sent.
+fn leads_elsewhere(action: &Action) -> bool {
+    action.resubmits() || action.kind() == ActionKind::Clone
 }
 
 /// Actions of a request, translated to `version`, for packets that meet `matching`.
@@ -182,7 +190,7 @@ pub fn actions_in(
     actions: &[Action],
 ) -> Result<Vec<Action>, Untranslatable> {
     let context = Context::of(matching);
-    Ok(translate_by(version, actions, context, Queues::Kept)?.into_owned())
+    Ok(translate_by(version, actions, context, (Queues::Kept, None))?.into_owned())
 }
 
 /// Whether the queue of an enqueue holds for what comes after it.
@@ -202,20 +210,19 @@ pub fn translate(
     actions: &[Action],
     context: Context,
 ) -> Result<Cow<'_, [Action]>, Untranslatable> {
-    translate_by(version, actions, context, Queues::TakenBack)
+    translate_by(version, actions, context, (Queues::TakenBack, None))
 }
 
 fn translate_by(
     version: Version,
     actions: &[Action],
     mut context: Context,
-    queues: Queues,
+    (queues, mut queue): (Queues, Option<QueueId>),
 ) -> Result<Cow<'_, [Action]>, Untranslatable> {
-    if nested(actions).all(|action| action.kind().is_in(version)) {
+    if queue.is_none() && nested(actions).all(|action| action.kind().is_in(version)) {
         return Ok(Cow::Borrowed(actions));
     }
     let mut out = Vec::with_capacity(actions.len() + 2);
-    let mut queue = None;
     let ordered = match queues {
         Queues::Kept => enqueues_last(version, actions)?,
         Queues::TakenBack => actions.iter().collect(),
@@ -223,7 +230,8 @@ fn translate_by(
     let mut following = ordered.iter();
     while let Some(action) = following.next() {
         if let Action::Clone(list) = action {
-            out.push(Action::Clone(translate_by(version, list, context, queues)?.into_owned()));
+            let list = translate_by(version, list, context, (queues, queue))?;
+            out.push(Action::Clone(list.into_owned()));
         } else if version.has_set_field() {
             to_successor(action, context, queues, &mut out)?;
         } else {
@@ -245,7 +253,7 @@ fn enqueues_last(version: Version, actions: &[Action]) -> Result<Vec<&Action>, U
             first = first.or(Some(ordered.len()));
         } else if is_queued(action) {
             if let Some(place) = &mut first {
-                if is_changed {
+                if is_changed || leads_elsewhere(action) {
                     return Err(Untranslatable::OutputAfterEnqueue);
                 }
                 ordered.insert(*place, action);
@@ -311,6 +319,8 @@ fn to_v1_0(
         && may_enqueue(*port)
     {
         Action::Enqueue { port: *port, queue }
+    } else if queue.is_some() && is_queued(action) && kind != ActionKind::Output {
+        return Err(Untranslatable::Action(version, ActionKind::SetQueue));
     } else if *action == Action::PopVlan {
         Action::StripVlan
     } else if let Action::SetField { field, value } = action {
@@ -396,6 +406,11 @@ mod tests {
                 "enqueue:1:2,mod_dl_src:02:00:00:00:00:01,CONTROLLER:65535",
                 "set_queue:2,output:1,set_field:02:00:00:00:00:01->eth_src,CONTROLLER:65535",
             ),
+            ("enqueue:1:2,output:reg0[]", "output:NXM_NX_REG0[],set_queue:2,output:1"),
+            (
+                "enqueue:1:2,clone(load:1->reg0[])",
+                "set_queue:2,output:1,clone(load:0x1->NXM_NX_REG0[])",
+            ),
             ("enqueue:1:2,clear_actions", "set_queue:2,output:1,clear_actions"),
             ("output:3,write_actions(enqueue:1:2)", "output:3,write_actions(set_queue:2,output:1)"),
         ] {
@@ -406,6 +421,10 @@ mod tests {
             "enqueue:2:7,mod_dl_src:02:00:00:00:00:01,enqueue:1:2,output:1",
             "enqueue:2:7,mod_dl_src:02:00:00:00:00:01,group:1",
             "enqueue:1:2,goto_table:1",
+            "enqueue:1:2,clone(output:3)",
+            "enqueue:1:2,resubmit(,1)",
+            "enqueue:2:7,mod_dl_src:02:00:00:00:00:01,output:reg0[]",
+            "write_actions(enqueue:1:2,resubmit(,1))",
             "enqueue:1:2,write_actions(output:3)",
             "write_actions(enqueue:1:2,output:3)",
             "write_actions(enqueue:1:2,group:3)",
@@ -468,6 +487,26 @@ mod tests {
         assert_eq!(cloned, both(&queued));
         assert_eq!(to(Version::V1_0, &cloned, &Match::any()), both(&enqueue));
         let udp = Match::any().with(Field::EthType, 0x800).with(Field::IpProto, 17);
+        for (actions, expected) in [
+            ("set_queue:7,clone(output:2),output:3", "clone(enqueue:2:7),enqueue:3:7"),
+            ("set_queue:7,clone(pop_queue,output:2),output:3", "clone(output:2),enqueue:3:7"),
+            ("clone(set_queue:7,output:2),output:3", "clone(enqueue:2:7),output:3"),
+            ("set_queue:7,pop_queue,resubmit(,1)", "resubmit(,1)"),
+        ] {
+            let list = to(Version::V1_0, &parse_actions(actions).unwrap(), &Match::any());
+            assert_eq!(format_actions(&list), expected, "{actions}");
+        }
+        for sent in [
+            "bundle(eth_src,0,hrw,ofport,members:1,2)",
+            "output:reg0[]",
+            "resubmit(,1)",
+            "resubmit:4",
+            "clone(resubmit(,1))",
+        ] {
+            let list = parse_actions(&format!("set_queue:7,{sent}")).unwrap();
+            let why = translate(Version::V1_0, &list, Context::default()).unwrap_err();
+            assert_eq!(why.to_string(), "OpenFlow 1.0 has no set_queue", "{sent}");
+        }
         let port = [Action::SetTpSrc(53)];
         assert_eq!(to(Version::V1_3, &port, &udp), [Action::set_field(Field::UdpSrc, 53)]);
         let unknown = translate(Version::V1_3, &port, Context::default());
