@@ -65,10 +65,12 @@ pub enum Step {
         /// The whole frame, without FCS.
         frame: Vec<u8>,
     },
-    /// A frame must leave by this OpenFlow port.
+    /// A frame must leave by this OpenFlow port: `out: PORT HEX`, or `out: PORT:QUEUE HEX`.
     Out {
         /// OpenFlow port number.
         port: u32,
+        /// The queue of the port that was chosen for it, if one was.
+        queue: Option<u32>,
         /// The whole frame, without FCS.
         frame: Vec<u8>,
     },
@@ -219,10 +221,21 @@ fn step(file: &Path, entry: &Entry) -> Result<Step, Error> {
         "flow" => Step::Flow(value),
         "group" => Step::Group(value),
         "meter" => Step::Meter(value),
-        "in" | "out" => {
+        "in" => {
             let (port, frame) = word_and_hex(&entry.value).map_err(fail)?;
             let port = port.parse().map_err(|_| fail(format!("`{port}` is not a port number")))?;
-            if entry.key == "in" { Step::In { port, frame } } else { Step::Out { port, frame } }
+            Step::In { port, frame }
+        }
+        "out" => {
+            let (place, frame) = word_and_hex(&entry.value).map_err(fail)?;
+            let (port, queue) = match place.split_once(':') {
+                Some((port, queue)) => (port, Some(queue.parse())),
+                None => (place.as_str(), None),
+            };
+            let port = port.parse().map_err(|_| fail(format!("`{port}` is not a port number")))?;
+            let queue = queue.transpose();
+            let queue = queue.map_err(|_| fail(format!("`{place}` is not `PORT:QUEUE`")))?;
+            Step::Out { port, queue, frame }
         }
         "packet_in" => {
             let (reason, frame) = word_and_hex(&entry.value).map_err(fail)?;
@@ -307,6 +320,15 @@ mod tests {
         let counter = Step::Counter { what: "flow 0 packets".into(), value: 1 };
         assert_eq!(cases[0].steps[3], (7, counter));
         assert_eq!(cases[1].line, 10);
+    }
+
+    #[test]
+    fn outputs_may_name_a_queue() {
+        let cases = parse(Path::new("x.case"), "case: a\nout: 2 00\nout: 2:7 00\n").unwrap();
+        let out = |queue| Step::Out { port: 2, queue, frame: vec![0] };
+        let steps: Vec<&Step> = cases[0].steps.iter().map(|(_, step)| step).collect();
+        assert_eq!(steps, [&out(None), &out(Some(7))]);
+        assert_eq!(error("case: a\nout: 2:x 00\n"), "x.case:2: `2:x` is not `PORT:QUEUE`");
     }
 
     #[test]

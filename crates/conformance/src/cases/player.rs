@@ -359,7 +359,8 @@ impl<'a> Player<'a> {
                 self.note_sent();
                 Ok(self.switch.put(*port, &self.between_own_stations(frame))?)
             }
-            Step::Out { port, frame } => self.out(*port, &self.between_own_stations(frame)),
+            // Which queue a frame waited in is not seen from outside.
+            Step::Out { port, frame, .. } => self.out(*port, &self.between_own_stations(frame)),
             Step::PacketIn { reason, frame } => {
                 let limit = self.pace.patience;
                 let sent = self.within(limit, |player| player.packet_ins.pop_front())?;

@@ -102,7 +102,7 @@ fn run(case: &Case) -> Result<(), String> {
                 assert!(flows.insert(table, flow).is_none(), "line {line}: one entry a table");
             }
             Step::In { port, frame } => left = walk(&flows, *port, frame),
-            Step::Out { port, frame } => {
+            Step::Out { port, queue: None, frame } => {
                 let mut wanted = (*port, PacketBuf::from_slice(frame));
                 // os-ken's frames are as long as Ethernet's shortest; padding is the port's task.
                 left.iter_mut().for_each(|(_, buf)| buf.pad_to(60));

@@ -85,7 +85,7 @@ impl Talk {
                 self.host(*port)?.send(frame);
                 Ok(())
             }
-            Step::Out { port, frame } => {
+            Step::Out { port, queue: None, frame } => {
                 let left = self.host(*port)?.receive();
                 if left == *frame { Ok(()) } else { Err(format!("left {left:02x?}")) }
             }

@@ -11,7 +11,7 @@ use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortDesc, PortState};
 use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter_mod, parse_port};
-use openflow::{Error, GroupId, MacAddr, MeterId, PortNo, TableId, Version};
+use openflow::{Error, GroupId, MacAddr, MeterId, PortNo, QueueId, TableId, Version};
 use packet::PacketBuf;
 use testkit::cases::{Case, Step};
 use testkit::hex;
@@ -19,7 +19,7 @@ use testkit::hex;
 /// Verdicts of the datapath that no step has named yet.
 #[derive(Default)]
 struct Unnamed {
-    outputs: VecDeque<(PortNo, Vec<u8>)>,
+    outputs: VecDeque<(PortNo, Option<QueueId>, Vec<u8>)>,
     packet_ins: VecDeque<PacketIn>,
     drops: Vec<DropReason>,
     removed: VecDeque<Removed>,
@@ -30,8 +30,8 @@ impl Unnamed {
     fn take(&mut self, out: &mut Out) {
         for verdict in out.drain() {
             match verdict {
-                Verdict::Output { port, frame, .. } => {
-                    self.outputs.push_back((port, frame.bytes().to_vec()));
+                Verdict::Output { port, queue, frame } => {
+                    self.outputs.push_back((port, queue, frame.bytes().to_vec()));
                 }
                 Verdict::PacketIn { message, .. } => self.packet_ins.push_back(message),
                 Verdict::Drop { reason } => self.drops.push(reason),
@@ -46,7 +46,7 @@ impl Unnamed {
         if let Some(error) = self.error {
             return Err(format!("refused with {error}"));
         }
-        if let Some((port, frame)) = self.outputs.front() {
+        if let Some((port, _, frame)) = self.outputs.front() {
             return Err(format!("nobody expected on port {port}: {}", hex::digits(frame)));
         }
         if let Some(message) = self.packet_ins.front() {
@@ -140,10 +140,11 @@ impl Run<'_> {
                 self.packet_out(in_port, frame, actions)?;
             }
             Step::In { port, frame } => self.process(*port, frame)?,
-            Step::Out { port, frame } => {
+            Step::Out { port, queue, frame } => {
                 let left = self.unnamed.outputs.pop_front().ok_or("nothing left")?;
                 expect("the port", left.0, PortNo(*port))?;
-                expect("the frame", padded(&left.1), padded(frame))?;
+                expect("the queue", left.1, queue.map(QueueId))?;
+                expect("the frame", padded(&left.2), padded(frame))?;
             }
             Step::PacketIn { reason, frame } => {
                 let sent = self.unnamed.packet_ins.pop_front().ok_or("no packet-in was sent")?;
