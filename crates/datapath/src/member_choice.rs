@@ -6,7 +6,7 @@
 //! goes the same way in every datapath and in every run; the way need not be that of Open vSwitch.
 
 use openflow::members::{BundleAlgorithm, HashFields, MultipathAlgorithm};
-use openflow::{Field, Members, PortNo};
+use openflow::{Action, Field, Members, PortNo};
 use packet::FlowKey;
 
 use crate::ports::Ports;
@@ -44,10 +44,8 @@ pub(crate) fn hash(fields: HashFields, basis: u16, key: &FlowKey) -> u64 {
 /// The port of a bundle for a packet with this key, if one is live.
 pub(crate) fn member(bundle: &Members, key: &FlowKey, ports: &Ports) -> Option<PortNo> {
     let live = |port: &PortNo| {
-        let sends_always = matches!(
-            *port,
-            PortNo::IN_PORT | PortNo::NORMAL | PortNo::FLOOD | PortNo::ALL | PortNo::CONTROLLER
-        );
+        let sends_always =
+            matches!(*port, PortNo::IN_PORT | PortNo::NORMAL | PortNo::FLOOD | PortNo::ALL);
         sends_always || ports.is_live(*port)
     };
     let mut alive = bundle.members.iter().map(|member| member.port()).filter(live);
@@ -59,6 +57,17 @@ pub(crate) fn member(bundle: &Members, key: &FlowKey, ports: &Ports) -> Option<P
         }
         BundleAlgorithm::Unknown(_) => None,
     }
+}
+
+/// The number of actions that an action counts as where those of a packet are bounded: a choice
+/// among thousands takes as long as many others.
+pub(crate) fn weight(action: &Action) -> usize {
+    let choices = if let Action::Multipath { algorithm, max_link, .. } = action {
+        if *algorithm == MultipathAlgorithm::Hrw { usize::from(*max_link) + 1 } else { 1 }
+    } else {
+        action.members().map_or(1, |bundle| bundle.members.len())
+    };
+    choices / 64 + 1
 }
 
 /// The number of a flow of this hash, up to `max_link`.
@@ -88,9 +97,10 @@ pub(crate) fn link(algorithm: MultipathAlgorithm, hash: u64, max_link: u16) -> u
 
 #[cfg(test)]
 mod tests {
-    use super::{hash, link, mix};
+    use super::{hash, link, mix, weight};
     use openflow::Field;
     use openflow::members::{HashFields, MultipathAlgorithm};
+    use openflow::text::parse_actions;
     use packet::FlowKey;
 
     #[test]
@@ -104,6 +114,21 @@ mod tests {
                 let even = 20_000 / (u32::from(max_link) + 1);
                 assert!(counts.iter().all(|count| count.abs_diff(even) < 400), "{counts:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_choice_among_many_counts_as_many_actions() {
+        let members = vec!["1"; 2_048].join(",");
+        for (text, expected) in [
+            ("output:1", 1),
+            ("multipath(eth_src,0,hrw,65536,0,reg0[])", 1_025),
+            ("multipath(eth_src,0,hrw,63,0,reg0[])", 1),
+            ("multipath(eth_src,0,modulo_n,65536,0,reg0[])", 1),
+            (&format!("bundle(eth_src,0,hrw,ofport,members:{members})"), 33),
+            (&format!("bundle_load(eth_src,0,hrw,ofport,reg0[],members:{members})"), 33),
+        ] {
+            assert_eq!(weight(&parse_actions(text).unwrap()[0]), expected, "{text}");
         }
     }
 

@@ -37,6 +37,9 @@ const UNCOUNTED: FlowModFlags = FlowModFlags::NO_PKT_COUNTS.union(FlowModFlags::
 /// The flags of 1.0 that are carried out.
 const FLAGS_1_0: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
 
+/// The bits that the number of a bundle's member takes.
+const PORT_BITS: u16 = 16;
+
 /// The tables, groups and meters that commands may refer to.
 pub(crate) struct Existing<'a> {
     /// Number of tables.
@@ -320,7 +323,7 @@ pub(crate) fn check_action(
     require(action.is_accepted(), Error::BadActionBadArgument)?;
     let is_set = matches!(context, ActionContext::Set | ActionContext::Bucket);
     let can_stand = !is_set || action.kind().row().in_set != InSet::Never;
-    check_choice(action)?;
+    check_choice(action, context)?;
     if action.names_fields() {
         require(can_stand, Error::BadActionBadType)?;
         check_bits(action.read_bits(), action.reads())?;
@@ -365,8 +368,9 @@ pub(crate) fn check_action(
     }
 }
 
-/// Checks that the choice of a bundle or multipath is one that there is, and has room.
-fn check_choice(action: &Action) -> Result<(), Error> {
+/// Checks that the choice of a bundle or multipath is one that there is, and has room, and that the
+/// members of a bundle may be sent to. `ANY` is one that is never live.
+fn check_choice(action: &Action, context: ActionContext) -> Result<(), Error> {
     let is_well = if let Action::Multipath { fields, algorithm, max_link, bits, .. } = action {
         HashFields::ALL.contains(fields)
             && MultipathAlgorithm::ALL.contains(algorithm)
@@ -375,10 +379,17 @@ fn check_choice(action: &Action) -> Result<(), Error> {
         HashFields::ALL.contains(fields)
             && BundleAlgorithm::ALL.contains(algorithm)
             && dst.is_some() == (action.kind() == ActionKind::BundleLoad)
+            && dst.is_none_or(|(bits, _)| bits.n_bits >= PORT_BITS)
     } else {
         true
     };
-    require(is_well, Error::BadActionBadArgument)
+    require(is_well, Error::BadActionBadArgument)?;
+    let members = action.members().into_iter().flat_map(|bundle| &bundle.members);
+    for port in members.map(|member| member.port()).filter(|port| *port != PortNo::ANY) {
+        require(port != PortNo::CONTROLLER, Error::BadActionBadOutPort)?;
+        check_output(port, context)?;
+    }
+    Ok(())
 }
 
 /// Checks the parts of a learnt entry: fields have the bits, the match has what its fields and the

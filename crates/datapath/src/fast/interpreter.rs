@@ -37,7 +37,7 @@ use crate::action_set::{ActionSet, Origin};
 use crate::config::{Miss, Settings};
 use crate::counter::DropReason;
 use crate::groups::{Group, Groups, MAX_CHAIN};
-use crate::member_choice::member;
+use crate::member_choice::{member, weight};
 use crate::meters::remarked;
 use crate::mirrors::Side;
 use crate::ports::{Port, Ports};
@@ -55,7 +55,7 @@ const MAX_RESUBMIT_DEPTH: usize = 64;
 
 /// The most actions of one packet. Where one sends to all ports, each port is one more. Lists that
 /// are resubmitted to thousands of times ask for more than a thread can do between two packets.
-const MAX_ACTIONS: usize = 65_536;
+pub(super) const MAX_ACTIONS: usize = 65_536;
 
 /// The most values on the stack of a packet: 64 kB.
 const MAX_STACK: usize = 4_096;
@@ -584,7 +584,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     /// Executes one action on a packet.
     fn action(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> WalkFlow {
         self.target.note(|| format_actions(std::slice::from_ref(action)));
-        self.count_actions(1)?;
+        self.count_actions(weight(action))?;
         match self.target.execute(packet, action)? {
             Executed::Rewritten(true) => {}
             Executed::Rewritten(false) => {

@@ -15,7 +15,7 @@ use super::effect::Effect;
 use super::run::{PacketState, Run, STACK_MAX};
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
-use crate::member_choice::{hash, link, member};
+use crate::member_choice::{hash, link, member, weight};
 use crate::verdict::HandUp;
 
 /// Whether an action fitted the packet, unless it found the TTL used up.
@@ -30,7 +30,7 @@ impl Run<'_> {
         origin: Origin,
     ) -> Option<PacketState> {
         self.step(|| format_actions(std::slice::from_ref(action)));
-        self.count_actions(1);
+        self.count_actions(weight(action));
         if self.is_withdrawn {
             return None;
         }

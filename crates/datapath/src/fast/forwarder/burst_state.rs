@@ -21,6 +21,8 @@ pub(super) struct MissedPacket {
     pub(super) changed: Option<PacketBuf>,
     /// Length of that less the length of the frame, in bytes.
     pub(super) len_delta: i32,
+    /// The number of actions that its changes count as.
+    pub(super) weight: usize,
     /// Whether the result holds for this packet only.
     pub(super) is_uncacheable: bool,
     /// The key of its program.

@@ -15,7 +15,7 @@ use super::program::{Decided, ProgramId};
 use super::replica::{Found, InstructionSummary, PackedSummary, Replica, ReplicaEntry};
 use crate::fast::classifier::BURST;
 use crate::fast::ids::EntryId;
-use crate::fast::interpreter::{Executed, execute, refusal, reveals_hidden};
+use crate::fast::interpreter::{Executed, MAX_ACTIONS, execute, refusal, reveals_hidden};
 use crate::fast::op::Life;
 use crate::time::Nanos;
 
@@ -102,6 +102,7 @@ impl Core {
         packet.meta = Meta::port(in_port);
         packet.changed = None;
         packet.len_delta = 0;
+        packet.weight = 0;
         packet.is_metered = false;
         packet.is_uncacheable = false;
         packet.program_key.begin(in_port, scratch.shapes[at]);
@@ -333,6 +334,12 @@ impl<'a> Pass<'a> {
         }
         packet.note_summary(summary, || matched.tables(index));
         let next = summary.next?;
+        packet.weight = packet.weight.saturating_add(summary.weight);
+        if packet.weight > MAX_ACTIONS {
+            // It is dropped for that, which is for a walk to do.
+            packet.is_uncacheable = true;
+            return None;
+        }
         let (frame, shape) = (&self.frames[packet.at], self.shapes[packet.at]);
         packet.pass(summary, &mut self.keys[index], frame, shape, self.replica);
         if packet.len_delta != 0 {

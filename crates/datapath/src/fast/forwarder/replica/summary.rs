@@ -12,6 +12,7 @@ use crate::fast::conjunction::{self, Part};
 use crate::fast::forwarder::bundle_progress::Mark;
 use crate::fast::interpreter::{header_effect, register_write};
 use crate::fast::op::InstructionList;
+use crate::member_choice::weight;
 
 /// All that a lookup has to know of most entries: it decides where the packet goes on.
 ///
@@ -50,6 +51,8 @@ pub(in crate::fast::forwarder) struct InstructionSummary {
     pub(in crate::fast::forwarder) is_plain: bool,
     /// Applied actions that change what later tables see, in their order.
     pub(in crate::fast::forwarder) changes: Box<[Action]>,
+    /// The number of actions that they count as.
+    pub(in crate::fast::forwarder) weight: usize,
     /// Values and masks that they write, where all of them write registers.
     pub(in crate::fast::forwarder) register_writes: Option<(Registers, Registers)>,
     /// The meter, which comes before everything else.
@@ -71,6 +74,7 @@ impl InstructionSummary {
             metadata: None,
             is_plain: true,
             changes: Box::default(),
+            weight: 0,
             register_writes: None,
             meter: None,
             resubmits: false,
@@ -100,6 +104,7 @@ impl InstructionSummary {
             (summary.next, summary.resubmits_to_next) = (Some(next), true);
         }
         summary.register_writes = register_writes(&summary.changes);
+        summary.weight = summary.changes.iter().map(weight).sum();
         summary
     }
 
