@@ -68,7 +68,8 @@ enum Program {
     Gen(Box<console::GenArgs>),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
-    /// The words of earlier versions for scenarios of the lab
+    /// The answer to the words of earlier versions
+    #[command(hide = true)]
     Bench(lab::bench::BenchArgs),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),

@@ -73,14 +73,12 @@
 mod asynchronous;
 mod blocking;
 mod core;
-mod encoded;
 mod error;
 mod operation;
 mod settings;
 
 pub use asynchronous::AsyncClient;
 pub use blocking::{Client, Counted};
-pub use encoded::EncodedMessages;
 pub use error::ClientError;
 pub use operation::{LoadOutcome, Refusal, RefusalReason};
 pub use settings::ClientSettings;

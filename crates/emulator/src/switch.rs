@@ -82,10 +82,6 @@ pub struct EmulationPlan {
     pub room: u32,
     /// Whether the time to each answer is kept.
     pub keeps_times: bool,
-    /// Messages that no controller can read, for a hundred packet-ins of the load.
-    pub invalid_percent: u32,
-    /// These messages, in turns.
-    pub invalid: Vec<Vec<u8>>,
 }
 
 /// Stage of a switch.
@@ -124,9 +120,6 @@ pub(crate) struct EmulatedSwitch {
     answers: u64,
     has_drained: bool,
     frame: Vec<u8>,
-    /// Hundredths of a message that no controller can read.
-    invalid_due: u32,
-    invalid_sent: usize,
 }
 
 impl EmulatedSwitch {
@@ -150,8 +143,6 @@ impl EmulatedSwitch {
             answers: 0,
             has_drained: false,
             frame: Vec::new(),
-            invalid_due: 0,
-            invalid_sent: 0,
             common,
         }
     }
@@ -347,19 +338,6 @@ impl EmulatedSwitch {
                 return;
             }
             self.step();
-            self.send_invalid(connection, tally);
-        }
-    }
-
-    /// Sends messages that no controller can read, a number for each hundred packet-ins.
-    fn send_invalid(&mut self, connection: &mut Connection, tally: &mut Tally) {
-        self.invalid_due += self.common.invalid_percent;
-        while self.invalid_due >= 100 {
-            self.invalid_due -= 100;
-            let kinds = &self.common.invalid;
-            let Some(frame) = kinds.get(self.invalid_sent % kinds.len().max(1)) else { return };
-            self.invalid_sent += 1;
-            tally.oddities.invalid += u64::from(connection.send_frame(frame).is_ok());
         }
     }
 
@@ -377,7 +355,6 @@ impl EmulatedSwitch {
                 continue;
             }
             self.step();
-            self.send_invalid(connection, tally);
             if self.window_ns.contains(&due_ns) {
                 tally.lateness.record(now_ns.saturating_sub(due_ns));
             }

@@ -83,8 +83,6 @@ pub struct Oddities {
     pub malformed: u64,
     /// Errors that the controller sent.
     pub errors: u64,
-    /// Messages that no controller can read, sent on purpose.
-    pub invalid: u64,
     /// Answers to a packet-in that had one, or was never sent: a flow-mod beside a packet-out.
     pub further: u64,
     /// LLDP and removals of entries: the controller's own doing.
@@ -97,14 +95,12 @@ pub struct Oddities {
 
 impl Oddities {
     /// Each count with its name in JSON and in the text.
-    pub fn rows(&self) -> [(&'static str, u64); 9] {
+    pub fn rows(&self) -> [(&'static str, u64); 8] {
         [
             ("unanswered", self.unanswered),
             ("unsent", self.unsent),
             ("malformed", self.malformed),
-            // One for each message that cannot be read is as it should be.
-            ("errors", self.errors.saturating_sub(self.invalid)),
-            ("invalid", self.invalid),
+            ("errors", self.errors),
             ("further", self.further),
             ("own", self.own),
             ("requests", self.requests),
@@ -117,7 +113,6 @@ impl Oddities {
         self.unsent += other.unsent;
         self.malformed += other.malformed;
         self.errors += other.errors;
-        self.invalid += other.invalid;
         self.further += other.further;
         self.own += other.own;
         self.requests += other.requests;

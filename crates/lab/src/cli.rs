@@ -55,7 +55,7 @@ enum LabCommand {
     Agent(agent::AgentArgs),
     /// Remove what runs left that were killed.
     Clean(clean::CleanArgs),
-    /// Draw results as tables, CSV or a page.
+    /// Draw results as tables, lines for programs, or a page.
     Report(results::ReportArgs),
     /// Compare two runs, row by row.
     Compare(compare::CompareArgs),
@@ -92,9 +92,6 @@ struct OutputArgs {
     /// Show no progress
     #[arg(long)]
     quiet: bool,
-    /// Whether its folder goes with the run.
-    #[arg(skip)]
-    is_scratch: bool,
 }
 
 /// The terminal that there is.

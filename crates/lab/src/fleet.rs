@@ -4,7 +4,6 @@
 //! have done it. Every wait has an end and says what it waited for: a controller may be silent,
 //! deaf or gone. Dropping a fleet ends it.
 
-pub(crate) mod hostile;
 mod http;
 #[cfg(test)]
 pub(crate) mod mock;
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use channel::{Endpoint, Tls};
-use openflow::{MessageKind, Version};
+use openflow::Version;
 use programs::cancel::Cancel;
 use tokio::sync::watch;
 
@@ -79,10 +78,6 @@ pub(crate) struct FleetPlan {
     pub(crate) at_once: u32,
     /// Longest time until a controller serves all switches.
     pub(crate) ready_limit: Duration,
-    /// Messages that no controller can read, for a hundred packet-ins.
-    pub(crate) invalid_percent: u32,
-    /// Connections a second of peers that are no switches, meanwhile.
-    pub(crate) hostile_ps: Option<f64>,
     /// Load before the window that is measured.
     pub(crate) warm_up: Duration,
     /// The window that is measured; of a storm, the silence after it.
@@ -109,23 +104,8 @@ impl FleetPlan {
             learn_window,
             room: room.max(learn_window * 2),
             keeps_times: self.keeps_times,
-            invalid_percent: self.invalid_percent,
-            invalid: invalid_messages(version),
         })
     }
-}
-
-/// Messages that no controller can read (RFC 8456, 5.3.1): of a type that there is not, and a
-/// packet-in that ends in its header. Their lengths are right, so what follows can be read.
-fn invalid_messages(version: Version) -> Vec<Vec<u8>> {
-    let packet_in = MessageKind::PacketIn.number(version).unwrap_or(u8::MAX);
-    let message = |kind: u8, body: usize| {
-        let length = (wire::HEADER_LEN + body) as u8;
-        let mut frame = vec![version.number(), kind, 0, length, 0, 0, 0, 0];
-        frame.resize(usize::from(length), 0);
-        frame
-    };
-    vec![message(u8::MAX, 0), message(packet_in, 4)]
 }
 
 /// Switches that run.

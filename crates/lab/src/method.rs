@@ -4,23 +4,14 @@
 //! run measures several starts. It must say which program produced its figures; where one is
 //! missing there is no figure, since that of another program would be of something else.
 
-pub(crate) mod busy;
 mod channel;
-mod cold_start;
 mod controller;
 mod delay;
 mod failover;
-mod fair_share;
-mod flood;
-mod flow_changes;
-mod flow_mods;
 mod group;
 mod idle_cpu;
 mod iperf2;
 mod iperf3;
-#[cfg(test)]
-mod kernel_tests;
-mod loading;
 mod meter;
 #[cfg(test)]
 mod mock;
@@ -28,17 +19,13 @@ mod packet_in;
 pub(crate) mod ping;
 mod probe;
 mod rate;
-pub(crate) mod replay;
+mod replay;
 mod rfc2544;
 mod search;
-mod series;
 mod table_size;
 mod traffic;
 #[cfg(test)]
 mod truth;
-mod unpaced;
-mod victim;
-mod wake_up;
 
 use std::path::Path;
 use std::sync::MutexGuard;
@@ -263,24 +250,14 @@ pub const ALL: &[&Method] = &[
     &rate::PPS,
     &delay::DELAY,
     &rate::RATE,
-    &unpaced::UNPACED,
     &replay::REPLAY,
-    &victim::VICTIM,
-    &cold_start::COLD_START,
-    &loading::LOADING,
-    &busy::BESIDE_UPDATES,
-    &busy::BESIDE_DUMP,
-    &wake_up::WAKE_UP,
-    &fair_share::FAIR_SHARE,
     &meter::METER,
     &group::GROUP,
     &failover::FAILOVER,
     &idle_cpu::IDLE_CPU,
     &channel::CHANNEL,
     &table_size::TABLE_SIZE,
-    &flow_mods::FLOW_MODS,
     &packet_in::PACKET_IN,
-    &flow_changes::FLOW_CHANGES,
     &controller::THROUGHPUT,
     &controller::LATENCY,
     &controller::STORM,
@@ -302,15 +279,6 @@ pub fn find(id: &str) -> Option<&'static Method> {
     ALL.iter().chain(FAKES).copied().find(|method| method.id == id)
 }
 
-/// Whether a testbed has the four hosts that a method needs, or why not.
-fn four_hosts(bed: &Testbed) -> Result<(), &'static str> {
-    match bed.kernel() {
-        Some(kernel) if kernel.host_count() >= 4 => Ok(()),
-        Some(_) => Err("needs four ports: set ports = 4"),
-        None => Err("in-memory ports are two"),
-    }
-}
-
 /// Error of the lab's OpenFlow connection.
 fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
     match context.cancel.check() {
@@ -322,13 +290,15 @@ fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialErr
 #[cfg(test)]
 mod tests {
     use super::{ALL, find};
+    use crate::testbed::Testbed;
+    use crate::testbed::memory::MemoryTestbed;
     use std::collections::HashSet;
 
     #[test]
     fn only_a_replay_and_a_fleet_need_no_watch_for_stalls() {
         let alone = ALL.iter().filter(|method| method.finds_stalls).map(|method| method.id);
         let alone = alone.filter(|id| !id.starts_with("controller-"));
-        assert_eq!(alone.collect::<Vec<_>>(), ["replay", "victim"]);
+        assert_eq!(alone.collect::<Vec<_>>(), ["replay"]);
     }
 
     #[test]
@@ -341,5 +311,14 @@ mod tests {
             }
         }
         assert!(find("nothing").is_none());
+    }
+
+    #[test]
+    fn methods_that_need_kernel_hosts_say_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let bed = Testbed::Memory(MemoryTestbed::new(dir.path()).unwrap());
+        for id in ["ping", "tcp", "udp2", "datagrams"] {
+            assert!((find(id).unwrap().fits)(&bed).is_err(), "{id}");
+        }
     }
 }

@@ -3,33 +3,81 @@
 
 use openflow::text::nearest;
 
-const CONTROLLER_SCENARIOS: &str =
-    "weir lab run controller-throughput controller-latency controller-storm";
 const LONG_RUN: &str = "weir gen for the whole time, with --metrics of it and of the switch";
 const DEATH: &str = "weir net, and end its controller while traffic runs";
 const NEW_FLOWS: &str = "new-flows, or datapath-new-flows";
+const COLD: &str = "datapath-new-flows, where every packet misses";
+const CHANGES: &str = "table-size for their rate, weir lab check for when they are in force";
+const LISTS: &str = "weir ctl dump-flows, beside datapath-rate";
+const LOADS: &str = "table-size, or datapath-growth, whose rows have the rate of loading";
+const SHARE: &str = "mask-flood and new-flows, the rate that a flood leaves";
+const RATES: &str = "large-tables and sessions-by-entries, by the method rate";
+const ASLEEP: &str = "ports-ping and ports-idle";
+const FUZZ: &str = "a peer of your own beside the load";
+const ONE_CLOCK: &str = "the clock: a window without the core is measured again by itself";
 
-/// Scenarios, methods and words of `weir bench` that earlier versions had, and what to use in
-/// their place.
-pub(crate) const GONE: [(&str, &str); 12] = [
+/// Scenarios, methods, settings and words that earlier versions had, and what to use in their
+/// place.
+pub(crate) const GONE: &[(&str, &str)] = &[
     ("udp", "udp2"),
     ("soak", LONG_RUN),
     ("controller-death", DEATH),
     ("controller-loss", DEATH),
     ("ports-short-flows", NEW_FLOWS),
     ("short-flows", NEW_FLOWS),
-    ("generator", "python3 contrib/generator/speed.py WEIR, or weir gen flood --port null:"),
-    ("--rows", CONTROLLER_SCENARIOS),
-    ("--bars", CONTROLLER_SCENARIOS),
-    ("--entries", "weir lab run flow-mods, or weir ctl add-flows with a file"),
-    ("--frame-bytes", "--set frame_size=BYTES, with FCS"),
-    ("reprovisioning", "weir net with weir controller shortest-path, and a link set down"),
+    ("flow-mods", CHANGES),
+    ("ports-changes", CHANGES),
+    ("flow-changes", CHANGES),
+    ("ports-fair-share", SHARE),
+    ("fair-share", SHARE),
+    ("ports-flows", RATES),
+    ("unpaced", RATES),
+    ("datapath-cold-start", COLD),
+    ("cold-start", COLD),
+    ("datapath-updates", CHANGES),
+    ("replay-updates", CHANGES),
+    ("datapath-dump", LISTS),
+    ("replay-dump", LISTS),
+    ("datapath-loading", LOADS),
+    ("replay-loading", LOADS),
+    ("datapath-victim", SHARE),
+    ("victim", SHARE),
+    ("datapath-idle", ASLEEP),
+    ("wake-up", ASLEEP),
+    ("beside", SHARE),
+    ("is_down", LOADS),
+    ("slots", "the replay as fast as the switch takes it"),
+    ("silence_ms", ASLEEP),
+    ("window_ms", COLD),
+    ("is_core_time", ONE_CLOCK),
+    ("invalid_pct", FUZZ),
+    ("hostile_ps", FUZZ),
+    ("csv", "--format lines, whose samples jq writes as columns"),
+    ("bench datapath", "weir lab run datapath-rate --format lines"),
+    ("bench new-flows", "weir lab run datapath-new-flows --format lines"),
+    ("bench growth", "weir lab run datapath-growth --format lines"),
+    ("bench tiers", "weir lab run datapath-tiers --format lines"),
+    ("bench updates", CHANGES),
+    ("bench cold-start", COLD),
+    ("bench dump", LISTS),
+    ("bench victim", SHARE),
+    ("bench idle", ASLEEP),
+    ("bench ports", "weir lab run ports --format lines"),
+    ("bench controller", "weir lab run controller-throughput (controller-latency, ..) --dut NAMES"),
+    ("bench generator", "contrib/generator/speed.py WEIR, or weir gen flood --port null:"),
 ];
 
 /// The refusal of a name that is gone, with what to use in its place.
 pub(crate) fn gone(name: &str) -> Option<String> {
     let (_, instead) = GONE.iter().find(|(gone, _)| *gone == name)?;
     Some(format!("{name} is gone: use {instead}"))
+}
+
+/// What is wrong with a text of settings; of a key that is gone with what to use in its place.
+pub(crate) fn explained(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let key = text.split_once("unknown field `").and_then(|(_, rest)| rest.split('`').next());
+    key.and_then(gone).map_or_else(|| text.clone(), |gone| format!("{gone}\n{text}"))
 }
 
 /// `no scenario "grops": did you mean groups? there is ...`

@@ -22,9 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rate::LinkRate;
 pub use fleet::FleetSettings;
-#[cfg(test)]
-pub use replay::ReplayBeside;
-pub use replay::{BesidePackets, Replay, ReplayDevices, ReplaySource};
+pub use replay::{Replay, ReplayDevices, ReplaySource};
 pub use series::FlowSeries;
 
 /// The longest trial, seconds: a day.
@@ -239,8 +237,6 @@ settings! {
         load_bps: f64,
         /// Duration of one trial, seconds. Default: 1.
         duration_s: f64,
-        /// Whether a second is one in which the forwarder had its core, and not one of the clock.
-        is_core_time: bool,
         /// The share of frames that may be lost in a search. Default: 0.001.
         loss: f64,
         /// A number of things, where the method counts; each says of what.
@@ -248,10 +244,6 @@ settings! {
         /// Echo requests before those that count, where what the first packets meet is not asked
         /// about. Default: none.
         warm_up_requests: u64,
-        /// Milliseconds of one window of a series. Default: 10.
-        window_ms: u16,
-        /// Milliseconds of silence before a single frame. Default: 5.
-        silence_ms: u16,
     }
 }
 

@@ -13,7 +13,7 @@ use generator::method::TrialInput;
 use netdev::sys::netns::Namespace;
 use openflow::flow::{FlowMod, FlowStatsRequest};
 use openflow::message::MultipartRequestBody;
-use openflow::{Message, PortNo, Version};
+use openflow::{Message, Version};
 use programs::cancel::{Cancel, Stopped};
 use programs::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
 use programs::listening::free_ports;
@@ -28,7 +28,6 @@ use crate::load::{ProcessRole, Watched};
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
 use crate::settings::AppKind;
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
-use crate::stall::Watcher;
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
 use crate::testbed::PortName;
 use crate::testbed::agents::AgentsTestbed;
@@ -347,13 +346,8 @@ fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow
     let entries = settings.flow_mods().map(|entry| Ok(entry?));
     let Testbed::Replay(bed) = bed else { return client.load(entries) };
     let _off = bed.keep_off().context("choosing cores")?;
-    if bed.is_down() {
-        client.set_port_down(PortNo(1), true)?;
-    }
     let given: Vec<anyhow::Result<FlowMod>> = entries.collect();
-    let watcher = Watcher::start(std::thread::sleep).context("watching for stalls")?;
-    let loaded = client.load(bed.flow_mods(given)?)?;
-    Ok(Loaded { stall_ms: watcher.longest_ms(), ..loaded })
+    client.load(bed.flow_mods(given)?)
 }
 
 impl Setup {

@@ -143,7 +143,7 @@ impl CheckedSwitch for SwitchAtPorts<'_> {
     }
 
     fn entries(&mut self) -> Result<u64, CheckError> {
-        Ok(self.client.list_flows().map_err(channel_error)?.entries)
+        self.client.count_entries().map_err(channel_error)
     }
 
     fn forwards(&mut self, frames: &[Vec<u8>]) -> Result<Vec<bool>, CheckError> {

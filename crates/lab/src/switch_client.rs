@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use channel::{Endpoint, Tls};
-use client::{ClientSettings, EncodedMessages, LoadOutcome};
+use client::{ClientSettings, LoadOutcome};
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
@@ -19,7 +19,7 @@ use openflow::message::{
     SwitchConfig,
 };
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
-use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
+use openflow::port::PortStats;
 use openflow::{GroupId, MeterId, PortNo, TableId, Version, Xid};
 use programs::cancel::Cancel;
 
@@ -31,9 +31,6 @@ const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
 /// Longest time for a switch that connects by itself: it may back off for half a minute.
 const SWITCH_LIMIT: Duration = Duration::from_secs(60);
-
-/// Between two writes of an even stream of messages.
-const STORM_STEP: Duration = Duration::from_millis(1);
 
 /// The switch answers a message with an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,42 +56,6 @@ pub struct Loaded {
     pub entries: u64,
     /// Seconds from the first byte to the barrier reply.
     pub seconds: f64,
-    /// The longest stall of the machine meanwhile, milliseconds; 0 where nobody watched.
-    pub stall_ms: f64,
-}
-
-/// Cost of listing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Listed {
-    /// Flow entries.
-    pub entries: u64,
-    /// Bytes of the answer.
-    pub bytes: u64,
-    /// Seconds from the question to the last byte.
-    pub seconds: f64,
-}
-
-/// Messages that are sent over and over, encoded once.
-#[derive(Debug)]
-pub struct Storm {
-    messages: EncodedMessages,
-    per_second: u32,
-}
-
-impl Storm {
-    /// These flow-mods, at a rate a second.
-    ///
-    /// # Errors
-    /// One of them cannot be said in the version.
-    pub fn new(
-        version: Version,
-        entries: impl Iterator<Item = FlowMod>,
-        per_second: u32,
-    ) -> Result<Self> {
-        let messages = EncodedMessages::new(version, Xid(1), entries.map(Message::FlowMod))
-            .context("encoding a flow-mod")?;
-        Ok(Self { messages, per_second })
-    }
 }
 
 /// A connection, with what the lab asks for beside what every client does.
@@ -256,7 +217,7 @@ impl SwitchClient {
         }
         refused_first("flow entry", &loaded)?;
         let seconds = start.elapsed().as_secs_f64();
-        Ok(Loaded { entries: loaded.messages, seconds, stall_ms: 0.0 })
+        Ok(Loaded { entries: loaded.messages, seconds })
     }
 
     /// Sends messages and waits until they are in force.
@@ -389,72 +350,12 @@ impl SwitchClient {
         Ok(())
     }
 
-    /// Sets a port down or up, and waits until that is in force.
-    ///
-    /// # Errors
-    /// There is no such port, or no answer.
-    pub fn set_port_down(&mut self, number: PortNo, is_down: bool) -> Result<()> {
-        let answer = self.client.multipart(MultipartRequestBody::PortDesc)?;
-        let MultipartReplyBody::PortDesc(ports) = answer else {
-            bail!("the switch answers with other statistics than asked: {answer:?}");
-        };
-        let port = ports.iter().find(|port| port.port_no == number);
-        let hw_addr = port.with_context(|| format!("the switch has no port {number}"))?.hw_addr;
-        let (config, mask) = if is_down {
-            (PortConfig::PORT_DOWN, PortConfig::PORT_DOWN)
-        } else {
-            (PortConfig::empty(), PortConfig::PORT_DOWN)
-        };
-        let advertise = PortFeatures::empty();
-        let change = PortMod { port_no: number, hw_addr, config, mask, advertise };
-        self.client.load([Message::PortMod(change)])?;
-        Ok(())
-    }
-
-    /// Lists all flow entries of a switch. They are counted and not read, so that the lab takes
-    /// as little of its core as it can from the switch's agent.
+    /// Number of all flow entries, by a list of them that is not read.
     ///
     /// # Errors
     /// An error message that has come, or no answer.
-    pub fn list_flows(&mut self) -> Result<Listed> {
-        let begun = Instant::now();
-        let counted = self.client.count_flows(FlowStatsRequest::all())?;
-        let seconds = begun.elapsed().as_secs_f64();
-        Ok(Listed { entries: counted.entries, bytes: counted.bytes, seconds })
-    }
-
-    /// Writes messages that are already encoded, `storm` over and over and evenly, until `until`;
-    /// how many, once the last is in force.
-    ///
-    /// # Errors
-    /// The switch refuses one, or does not answer.
-    pub fn write_evenly(&mut self, storm: &Storm, until: Instant) -> Result<u64> {
-        let begun = Instant::now();
-        let mut sent = 0;
-        while Instant::now() < until {
-            let due = (begun.elapsed().as_secs_f64() * f64::from(storm.per_second)) as u64;
-            while sent < due {
-                let (bytes, count) = storm.messages.round(sent, due - sent);
-                self.client.send_bytes(bytes)?;
-                sent += count;
-            }
-            self.client.poll()?;
-            self.refused()?;
-            std::thread::sleep(STORM_STEP);
-        }
-        self.client.barrier()?;
-        self.refused()?;
-        Ok(sent)
-    }
-
-    /// Fails if the switch has refused something.
-    fn refused(&mut self) -> Result<()> {
-        match self.client.take_error() {
-            Some((_, error)) => {
-                bail!("the switch refuses: {}", error.explained(self.client.version()))
-            }
-            None => Ok(()),
-        }
+    pub fn count_entries(&mut self) -> Result<u64> {
+        Ok(self.client.count_flows(FlowStatsRequest::all())?.entries)
     }
 }
 

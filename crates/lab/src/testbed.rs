@@ -239,14 +239,9 @@ impl Testbed {
         }
     }
 
-    /// The longest stall since the last call that the run does not see itself: of another machine
-    /// that sends or counts, or before the trial.
+    /// The longest stall since the last call of another machine that sends or counts.
     pub(crate) fn take_stall(&self) -> Stall {
-        match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Fleet(_) => Stall::default(),
-            Self::Replay(bed) => bed.take_stall(),
-            Self::Agents(bed) => bed.take_stall(),
-        }
+        self.agents().map(AgentsTestbed::take_stall).unwrap_or_default()
     }
 
     /// The boxes of agents that take part.

@@ -44,7 +44,7 @@ enum Task {
     Example,
     /// Count the instructions of classifier, caches and codec, and compare with the figures
     Instructions(instructions::InstructionsOptions),
-    /// Hold Weir's speed against its bars: lines of `weir bench ports`, or of `weir lab run
+    /// Hold Weir's speed against its bars: lines of `weir lab run ports`, or of `weir lab run
     /// controller-.. --format lines`, from standard input
     Bars,
     /// Check the house rules that a program can check; draws the crate graph

@@ -1,7 +1,6 @@
 //! `weir` as processes: each test starts the program itself, many in namespaces of their own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod bench;
 mod command_line;
 mod controller_apps;
 mod gen_console;
@@ -13,6 +12,7 @@ mod generator_tour;
 mod hostile_peers;
 mod hot_restart;
 mod lab_agent;
+mod lab_controllers;
 mod lab_duts;
 mod lab_jobs;
 mod lab_methods;

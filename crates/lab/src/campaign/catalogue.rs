@@ -27,7 +27,6 @@ const FILES: &[&str] = &[
     include_str!("scenarios/delay-by-match.toml"),
     include_str!("scenarios/delay-by-rewriting.toml"),
     include_str!("scenarios/table-size.toml"),
-    include_str!("scenarios/flow-mods.toml"),
     include_str!("scenarios/packet-in.toml"),
     include_str!("scenarios/new-flows.toml"),
     include_str!("scenarios/mask-flood.toml"),
@@ -35,20 +34,11 @@ const FILES: &[&str] = &[
     include_str!("scenarios/ports-tcp.toml"),
     include_str!("scenarios/ports-ping.toml"),
     include_str!("scenarios/ports-datagrams.toml"),
-    include_str!("scenarios/ports-flows.toml"),
-    include_str!("scenarios/ports-fair-share.toml"),
-    include_str!("scenarios/ports-changes.toml"),
     include_str!("scenarios/ports-idle.toml"),
     include_str!("scenarios/datapath-rate.toml"),
     include_str!("scenarios/datapath-tiers.toml"),
     include_str!("scenarios/datapath-growth.toml"),
     include_str!("scenarios/datapath-new-flows.toml"),
-    include_str!("scenarios/datapath-victim.toml"),
-    include_str!("scenarios/datapath-cold-start.toml"),
-    include_str!("scenarios/datapath-loading.toml"),
-    include_str!("scenarios/datapath-updates.toml"),
-    include_str!("scenarios/datapath-dump.toml"),
-    include_str!("scenarios/datapath-idle.toml"),
     include_str!("scenarios/controller-throughput.toml"),
     include_str!("scenarios/controller-latency.toml"),
     include_str!("scenarios/controller-storm.toml"),
@@ -58,6 +48,9 @@ const FILES: &[&str] = &[
     include_str!("scenarios/rfc2544.toml"),
 ];
 
+/// Words for several scenarios that are of no evaluation.
+const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
+
 /// Every scenario that comes with the lab.
 ///
 /// # Errors
@@ -66,17 +59,23 @@ pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
     FILES.iter().map(|text| Scenario::from_toml(text)).collect()
 }
 
-/// The scenarios of that name, or of that evaluation, `E4` or `e4`.
+/// The scenarios of that name, of that evaluation, `E4` or `e4`, or of that family: `ports` for all
+/// that are `ports-..` and of no evaluation.
 ///
 /// # Errors
 /// Names the known scenarios when there is none of this name.
 pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
     let mut all = all()?;
     let known: Vec<String> = all.iter().map(|scenario| scenario.id.clone()).collect();
-    all.retain(|scenario| {
+    let is_named = |scenario: &Scenario| {
         let of = scenario.evaluation.as_deref().unwrap_or_default();
         scenario.id == name || of.eq_ignore_ascii_case(name)
-    });
+    };
+    let is_of_family = |scenario: &Scenario| {
+        let family = scenario.id.split_once('-').map(|(family, _)| family);
+        scenario.evaluation.is_none() && FAMILIES.contains(&name) && family == Some(name)
+    };
+    all.retain(|scenario| is_named(scenario) || is_of_family(scenario));
     if all.is_empty() {
         if let Some(gone) = names::gone(name) {
             return Err(ScenarioError(gone));
@@ -105,6 +104,9 @@ mod tests {
         assert!(find("E9").unwrap_err().to_string().contains("cached-forwarding"));
         let slip = find("cachd-forwarding").unwrap_err().to_string();
         assert!(slip.contains("did you mean cached-forwarding?"), "{slip}");
+        for (family, count) in [("ports", 4), ("datapath", 4), ("controller", 6)] {
+            assert_eq!(find(family).unwrap().len(), count, "{family}");
+        }
         let gone = find("ports-short-flows").unwrap_err().to_string();
         assert_eq!(gone, "ports-short-flows is gone: use new-flows, or datapath-new-flows");
     }

@@ -192,7 +192,7 @@ impl Scenario {
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let read = toml::from_str(text);
         let mut scenario: Self =
-            read.map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))?;
+            read.map_err(|error| ScenarioError(names::explained(&error).trim_end().to_owned()))?;
         text.clone_into(&mut scenario.source);
         scenario.check()?;
         Ok(scenario)
@@ -383,7 +383,7 @@ impl Scenario {
             } else {
                 match Settings::deserialize(toml::Table::from_iter([(key.to_owned(), value)])) {
                     Ok(settings) => self.set.overlay(&settings),
-                    Err(error) => return wrong(error.to_string().trim_end()),
+                    Err(error) => return wrong(names::explained(&error).trim_end()),
                 }
             }
             // A reader of the results finds it where the scenario is.
@@ -422,7 +422,7 @@ impl Scenario {
             table.retain(|key, _| key != "flows" && key != "entries");
         }
         table.extend(set.clone());
-        T::deserialize(table).map(Some).map_err(|error| wrong(&error.to_string().trim_end()))
+        T::deserialize(table).map(Some).map_err(|error| wrong(&names::explained(&error).trim_end()))
     }
 
     /// Starts of each switch in each cell.
@@ -625,6 +625,7 @@ value = 120.0
         for (text, why) in [
             ("duration_s", "KEY=VALUE"),
             ("durations=1", "unknown field `durations`"),
+            ("silence_ms=1", "silence_ms is gone: use ports-ping"),
             ("duration_s=-1", "duration_s"),
             ("frame_size=64", "no longer differ"),
             ("replay.folders=x", "unknown field `folders`"),

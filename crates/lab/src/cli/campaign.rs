@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use programs::cancel::Cancel;
-use programs::scratch::{self, FolderLock};
+use programs::scratch::FolderLock;
 use programs::tools;
 
 use super::{OutputArgs, PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
@@ -58,9 +58,6 @@ pub(super) struct CampaignArgs {
     job: Option<usize>,
     #[command(flatten)]
     output: OutputArgs,
-    /// Keep no file of the run
-    #[arg(long, hide = true, overrides_with = "out")]
-    scratch: bool,
     #[command(flatten)]
     paths: PathArgs,
     /// Install what is missing of os-ken into its own virtual environment first
@@ -190,14 +187,8 @@ impl SelectionArgs {
 }
 
 impl CampaignArgs {
-    pub(super) fn run(mut self) -> Result<ExitCode> {
+    pub(super) fn run(self) -> Result<ExitCode> {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let scratch = self.scratch.then(|| scratch::make(scratch::LAB)).transpose();
-        let scratch = scratch.context("making a scratch folder")?;
-        if let Some(folder) = &scratch {
-            folder.path().clone_into(&mut self.output.out);
-            self.output.is_scratch = true;
-        }
         let (paths, out) = (self.paths.resolve()?, self.output.out.clone());
         let mut campaign = self.selection.campaign(paths, out)?;
         campaign.limit = self.budget.map(Duration::from_secs);
@@ -262,7 +253,6 @@ pub(super) fn carry_out(
             fault.iter().for_each(|why| files::eprint_line(format_args!("{why}")));
             return Ok(if fault.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        Err(CampaignError::Stopped(_)) if output.is_scratch => return Ok(interrupted()),
         Err(CampaignError::Stopped(_)) => {
             let folder = shown(&output.out);
             files::eprint_line(format_args!(
@@ -287,7 +277,7 @@ pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let printed = files::print(&if is_terminal { text + "\n" } else { text });
     let html_path = write_whole(&output.out, "report.html", &page(results, None))?;
     printed?;
-    if is_terminal && !output.is_scratch {
+    if is_terminal {
         let ledger = output.out.join(ledger::NAME);
         files::print(&format!("{}\n{}\n", shown(&html_path), shown(&ledger)))?;
     }

@@ -63,9 +63,7 @@ impl Dut for DpdkOvs {
     fn replays(&self, replay: &Replay) -> Result<(), String> {
         match replay.devices {
             ReplayDevices::Dpdk => Ok(()),
-            ReplayDevices::Memory | ReplayDevices::Wires => {
-                Err("replays by DPDK's devices only".to_owned())
-            }
+            ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
         }
     }
 

@@ -34,7 +34,7 @@ impl PortTelemetry {
         let received = self.ask(self.ports.0, "ipackets")?;
         let before = Instant::now();
         let sent = self.ask(self.ports.1, "opackets")?;
-        Ok(Counts { at: before + before.elapsed() / 2, received, first: received, sent, missed: 0 })
+        Ok(Counts { at: before + before.elapsed() / 2, received, sent })
     }
 
     fn ask(&self, port: u16, counter: &str) -> Result<u64> {

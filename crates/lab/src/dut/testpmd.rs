@@ -40,14 +40,9 @@ impl Dut for Testpmd {
     }
 
     fn replays(&self, replay: &Replay) -> Result<(), String> {
-        if replay.beside.is_some() {
-            return Err("forwards between two ports only".to_owned());
-        }
         match replay.devices {
             ReplayDevices::Dpdk => Ok(()),
-            ReplayDevices::Memory | ReplayDevices::Wires => {
-                Err("replays by DPDK's devices only".to_owned())
-            }
+            ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
         }
     }
 

@@ -15,7 +15,6 @@ use super::{
     Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, Values, channel_error,
     idle_cpu, leave_out_quantile,
 };
-use crate::fleet::hostile::HostilePeers;
 use crate::fleet::{Fleet, FleetPlan, proactive, topology};
 use crate::load::{Observer, ProcessRole, Watched};
 use crate::settings::{self, Settings};
@@ -50,8 +49,6 @@ pub(super) const THROUGHPUT: Method = Method {
         Metric::higher("responses_ps", "flow-mods and packet-outs", "responses/s", 0),
         Metric::higher("answer_flow_mods_ps", "flow-mods", "flow-mods/s", 0),
         Metric::lower("answer_faults", "unanswered, malformed or refused", "messages", 0),
-        Metric::higher("invalid_refused", "errors for messages of no meaning", "errors", 0),
-        Metric::lower("hostile_refused", "connections of nobody, refused", "connections", 0),
     ],
     saturates: true,
     run: |context| run(context, false, |plan, _, cancel| load(plan, cancel)),
@@ -89,7 +86,7 @@ pub(super) const STORM: Method = Method {
     ],
     // A controller's memory is no longer what it was.
     spends_setup: true,
-    run: |context| run_without_load(context, storm),
+    run: |context| run(context, false, storm),
     ..OF_FLEET
 };
 
@@ -106,7 +103,7 @@ pub(super) const TOPOLOGY: Method = Method {
     ],
     spends_setup: true,
     run: |context| {
-        run_without_load(context, |plan, _, cancel| of_values(topology::measure(&plan, cancel)))
+        run(context, false, |plan, _, cancel| of_values(topology::measure(&plan, cancel)))
     },
     ..OF_FLEET
 };
@@ -122,9 +119,7 @@ pub(super) const DISCOVERY: Method = Method {
     ],
     spends_setup: true,
     run: |context| {
-        run_without_load(context, |plan, _, cancel| {
-            of_values(topology::measure_size(&plan, cancel))
-        })
+        run(context, false, |plan, _, cancel| of_values(topology::measure_size(&plan, cancel)))
     },
     ..OF_FLEET
 };
@@ -141,7 +136,7 @@ pub(super) const PROACTIVE: Method = Method {
         Metric::higher("proactive_entries_ps", "flow-mods", "flow-mods/s", 0),
     ],
     run: |context| {
-        run_without_load(context, |plan, _, cancel| {
+        run(context, false, |plan, _, cancel| {
             let (mut values, times) = proactive::measure(&plan, cancel)?;
             leave_out_quantile(&mut values, "proactive_p99_us", (0.99, times.count()));
             let distributions = vec![distribution("proactive_p50_us", &times)];
@@ -157,18 +152,6 @@ fn of_values(values: Result<Values>) -> Result<Trial> {
 
 /// One measurement of a method.
 type Measure = fn(FleetPlan, Option<u32>, &Cancel) -> Result<Trial>;
-
-/// Measures by a method that sends no packet-ins as a load, and so nothing beside them.
-fn run_without_load(context: &MethodContext<'_>, measure: Measure) -> Result<Trial, TrialError> {
-    let fleet = context.settings.fleet.as_ref();
-    if fleet.is_some_and(|fleet| fleet.invalid_pct.is_some() || fleet.hostile_ps.is_some()) {
-        return Err(TrialError::Unfit(
-            "fleet.invalid_pct and fleet.hostile_ps go with a load: controller-throughput or \
-             controller-latency",
-        ));
-    }
-    run(context, false, measure)
-}
 
 /// Measures with the process of the controller, where it is known.
 fn run(
@@ -210,8 +193,6 @@ fn run(
         cores,
         at_once: fleet.at_once.unwrap_or(512),
         ready_limit: Duration::from_secs(fleet.ready_limit_s.unwrap_or(60).into()),
-        invalid_percent: fleet.invalid_pct.unwrap_or(0),
-        hostile_ps: fleet.hostile_ps,
         warm_up: Duration::from_secs_f64(fleet.warm_up_s.unwrap_or(0.5)),
         window: Duration::from_secs_f64(settings.duration_s()),
         rest: rest.map(str::to_owned),
@@ -237,22 +218,16 @@ fn pace(settings: &Settings, fleet: &settings::FleetSettings, keeps_times: bool)
 
 /// Messages that do not parse, packet-ins without an answer, errors of the controller.
 fn faults(oddities: &Oddities) -> f64 {
-    let errors = oddities.errors.saturating_sub(oddities.invalid);
-    (oddities.unanswered + oddities.unsent + oddities.malformed + errors) as f64
+    (oddities.unanswered + oddities.unsent + oddities.malformed + oddities.errors) as f64
 }
 
 /// Packet-ins for a while, and the answers.
 fn load(plan: FleetPlan, cancel: &Cancel) -> Result<Trial> {
-    let (target, version, cores) = (plan.target.clone(), plan.version, plan.cores.clone());
-    let (keeps_times, hostile, seconds) =
-        (plan.keeps_times, plan.hostile_ps, plan.window.as_secs_f64());
+    let (keeps_times, seconds) = (plan.keeps_times, plan.window.as_secs_f64());
     let mut fleet = Fleet::start(plan)?;
     fleet.await_served(cancel)?;
     fleet.learn(cancel)?;
-    let hostile = hostile.map(|rate| HostilePeers::start(&target, rate, version, &cores));
-    let hostile = hostile.transpose()?;
     fleet.load(cancel)?;
-    let hostile = hostile.map(HostilePeers::stop);
     let tally = fleet.stop()?;
     ensure!(
         tally.answered > 0,
@@ -274,19 +249,15 @@ fn load(plan: FleetPlan, cancel: &Cancel) -> Result<Trial> {
         leave_out_quantile(&mut values, "answer_p99_us", (0.99, tally.times.count()));
         values
     } else {
-        let mut values = vec![
+        vec![
             ("answered_ps", tally.answered as f64 / seconds),
             ("responses_ps", tally.responses() as f64 / seconds),
             ("answer_flow_mods_ps", tally.flow_mods as f64 / seconds),
             ("answer_faults", faults(odd)),
-        ];
-        values.extend((odd.invalid > 0).then_some(("invalid_refused", odd.errors as f64)));
-        values.extend(hostile.map(|count| ("hostile_refused", count.refused as f64)));
-        values
+        ]
     };
-    let mut raw: serde_json::Map<_, _> =
+    let raw: serde_json::Map<_, _> =
         odd.rows().map(|(name, count)| (name.to_owned(), json!(count))).into_iter().collect();
-    raw.extend(hostile.map(|count| ("hostile".to_owned(), json!(count.made))));
     Ok(Trial { values, distributions, raw: raw.into(), ..Trial::default() })
 }
 

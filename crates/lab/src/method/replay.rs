@@ -2,8 +2,7 @@
 //! its own ports, in a window of the clock.
 //!
 //! Other programs keep a machine busy at times. A window in which the forwarder did not have its
-//! core is measured again, and the trial says how often. Where that does not help, rates can be
-//! found by the time in which the forwarder had its core (`is_core_time`).
+//! core is measured again, and the trial says how often.
 
 use std::time::Duration;
 
@@ -11,14 +10,14 @@ use anyhow::{Result, ensure};
 use programs::cancel::Cancel;
 use serde_json::json;
 
-use super::{Method, MethodContext, Metric, Trial, TrialError, Values, channel_error, idle_cpu};
-use crate::settings::Settings;
+use super::{Method, MethodContext, Metric, Trial, TrialError, channel_error, idle_cpu};
+use crate::dut::DutCounters;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
 use crate::testbed::replay::{Counts, ReplayTestbed, await_steady_rate};
 
 /// Run of a forwarder that was held still, before it is measured.
-pub(crate) const RUN_IN: Duration = Duration::from_millis(300);
+const RUN_IN: Duration = Duration::from_millis(300);
 
 /// The part of a window that a forwarder may be kept from its core, and still count.
 const KEPT_OFF_MAX: f64 = 0.03;
@@ -48,110 +47,41 @@ pub(super) const REPLAY: Method = Method {
     ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
     finds_stalls: true,
-    fits: |bed| bed_of(bed).and_then(packets_come),
-    run: |context| run(context, measure),
+    fits: |bed| bed_of(bed).map(drop),
+    run,
     ..Method::USUAL
 };
 
-/// Measures a switch which replays a trace by itself, while the lab keeps off the cores that
-/// forward.
-pub(super) fn run(
-    context: &MethodContext<'_>,
-    measure: fn(&Replaying<'_>) -> Result<Trial>,
-) -> Result<Trial, TrialError> {
-    let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
-    let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
-    let replaying = Replaying { bed, setup, settings: context.settings, cancel: context.cancel };
-    measure(&replaying).map_err(|error| channel_error(&error, context))
-}
-
-/// The testbed on which a switch replays.
-pub(super) fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
+fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
     bed.replay().ok_or("the switch has no trace to replay: settings.replay names one")
 }
 
-/// Whether packets come by themselves, and at once.
-pub(super) fn packets_come(bed: &ReplayTestbed) -> Result<(), &'static str> {
-    if bed.is_down() {
-        return Err("no packet comes: settings.replay.is_down sets port 1 down");
-    }
-    match bed.wires() {
-        None => Ok(()),
-        Some(_) => Err("nothing is replayed: settings.replay has devices = \"wires\""),
-    }
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
+    let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
+    let seconds = context.settings.duration_s();
+    let measured = measure(bed, setup, seconds, context.cancel);
+    measured.map_err(|error| channel_error(&error, context))
 }
 
-/// A switch that replays, while the lab keeps off its cores.
-pub(super) struct Replaying<'a> {
-    pub(super) bed: &'a ReplayTestbed,
-    pub(super) setup: &'a Setup,
-    pub(super) settings: &'a Settings,
-    pub(super) cancel: &'a Cancel,
-}
-
-impl Replaying<'_> {
-    /// Counts of all its ports.
-    ///
-    /// # Errors
-    /// It does not answer.
-    pub(super) fn counts(&self) -> Result<Counts> {
-        self.setup.counts(self.bed.pairs())
-    }
-
-    /// Reports of its forwarding threads, if it has them.
-    ///
-    /// # Errors
-    /// It does not answer.
-    pub(super) fn workers(&self) -> Result<Option<serde_json::Value>> {
-        self.setup.counters().map(|counters| counters.workers()).transpose()
-    }
-
-    /// Waits until the rate is what it will stay. The seconds that it took, the first time.
-    ///
-    /// # Errors
-    /// Nothing leaves, or the run was interrupted.
-    pub(super) fn warm_up(&self) -> Result<f64> {
-        let warm_up_s = self.bed.warm_up(|| warm_up(self.setup, || self.counts(), self.cancel))?;
-        self.cancel.sleep(RUN_IN)?;
-        Ok(warm_up_s)
-    }
-
-    /// A window of the cell's duration in which the switch had its core, if one of three is, and
-    /// how many were measured again.
-    ///
-    /// # Errors
-    /// It does not answer, or the run was interrupted.
-    pub(super) fn window(&self) -> Result<(ForwardingSample, usize)> {
-        let window = Window {
-            seconds: self.settings.duration_s(),
-            is_core_time: self.settings.is_core_time == Some(true),
-        };
-        let pids = self.setup.switch_pids();
-        let mut again = 0;
-        loop {
-            let sample = window.measure(&pids, || self.counts(), self.cancel)?;
-            if !sample.is_stalled || again == AGAIN_MAX {
-                return Ok((sample, again));
-            }
-            again += 1;
-        }
-    }
-}
-
-/// Trial by the switch's own counters.
-pub(super) fn trial(values: Values, raw: serde_json::Value) -> Trial {
-    Trial { values, tool: "the switch's port counters".into(), raw, ..Trial::default() }
-}
-
-fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
-    let setup = replaying.setup;
-    let warm_up_s = replaying.warm_up()?;
+fn measure(bed: &ReplayTestbed, setup: &Setup, seconds: f64, cancel: &Cancel) -> Result<Trial> {
+    let counts = || setup.counts(bed.pairs());
+    let workers = || setup.counters().map(DutCounters::workers).transpose();
+    let warm_up_s = bed.warm_up(|| warm_up(setup, counts, cancel))?;
+    cancel.sleep(RUN_IN)?;
     let (empty_bytes, resident_bytes) = setup.memory_bytes();
-    let (workers_before, first) = (replaying.workers()?, replaying.counts()?);
-    let (sample, again) = replaying.window()?;
-    let lost = replaying.counts()?.lost_since(&first);
-    let workers_after = replaying.workers()?;
-    let mut values = vec![("replay_mpps", sample.mpps), ("replay_lost", lost as f64)];
+    let (workers_before, first) = (workers()?, counts()?);
+    let (pids, mut again) = (setup.switch_pids(), 0);
+    let mpps = loop {
+        let (mpps, had_core) = window(&pids, seconds, counts, cancel)?;
+        if had_core || again == AGAIN_MAX {
+            break mpps;
+        }
+        again += 1;
+    };
+    let lost = counts()?.lost_since(&first);
+    let workers_after = workers()?;
+    let mut values = vec![("replay_mpps", mpps), ("replay_lost", lost as f64)];
     let loaded = setup.loaded();
     let entries = loaded.map_or(0, |loaded| loaded.entries);
     if let Some(loaded) = loaded.filter(|loaded| loaded.entries > 0) {
@@ -168,7 +98,7 @@ fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
         "resident_bytes": resident_bytes,
         "workers": [workers_before, workers_after],
     });
-    Ok(trial(values, raw))
+    Ok(Trial { values, tool: "the switch's port counters".into(), raw, ..Trial::default() })
 }
 
 /// Waits until the rate is what it will stay. The seconds that it took.
@@ -192,112 +122,38 @@ fn warm_up(
     Ok(seconds)
 }
 
-/// One measurement.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ForwardingSample {
-    /// Packets a second out of port 2, in millions.
-    pub(crate) mpps: f64,
-    /// The same of those that came in by port 1.
-    pub(crate) first_mpps: f64,
-    /// The same of those that came in by the other ports.
-    pub(crate) others_mpps: f64,
-    /// Whether the forwarder was kept from its core.
-    pub(crate) is_stalled: bool,
-}
-
-/// Window of a measurement.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
-    /// Its seconds.
-    pub(crate) seconds: f64,
-    /// Whether a second is one in which the forwarder had its core, instead of one of the clock.
-    pub(crate) is_core_time: bool,
-}
-
-impl Window {
-    /// Measures a forwarder that runs, once.
-    ///
-    /// # Errors
-    /// Its counters cannot be read, or the run was interrupted.
-    pub(crate) fn measure(
-        self,
-        pids: &[u32],
-        mut counts: impl FnMut() -> Result<Counts>,
-        cancel: &Cancel,
-    ) -> Result<ForwardingSample> {
-        let before = idle_cpu::ran(pids)?;
-        let first = counts()?;
-        cancel.sleep(Duration::from_secs_f64(self.seconds))?;
-        let last = counts()?;
-        let ran_s = idle_cpu::busiest_ns(&before, &idle_cpu::ran(pids)?) as f64 / 1e9;
-        let clock_s = last.at.duration_since(first.at).as_secs_f64();
-        let part = match self.is_core_time {
-            // The kernel counts a running thread's time by ticks of some milliseconds, so that it
-            // may seem to have run longer than the clock.
-            true => (ran_s / clock_s.max(1e-9)).clamp(1e-3, 1.0),
-            false => 1.0,
-        };
-        let mpps = |packets: u64| packets as f64 / (part * clock_s).max(1e-9) / 1e6;
-        let came = last.first.saturating_sub(first.first);
-        let all = last.received.saturating_sub(first.received);
-        Ok(ForwardingSample {
-            mpps: mpps(last.sent.saturating_sub(first.sent)),
-            first_mpps: mpps(came),
-            others_mpps: mpps(all.saturating_sub(came)),
-            is_stalled: !self.is_core_time && ran_s < clock_s * (1.0 - KEPT_OFF_MAX),
-        })
-    }
+/// Millions of packets a second that leave in a window, and whether the forwarder had its core.
+fn window(
+    pids: &[u32],
+    seconds: f64,
+    mut counts: impl FnMut() -> Result<Counts>,
+    cancel: &Cancel,
+) -> Result<(f64, bool)> {
+    let before = idle_cpu::ran(pids)?;
+    let first = counts()?;
+    cancel.sleep(Duration::from_secs_f64(seconds))?;
+    let last = counts()?;
+    let ran_s = idle_cpu::busiest_ns(&before, &idle_cpu::ran(pids)?) as f64 / 1e9;
+    let clock_s = last.at.duration_since(first.at).as_secs_f64();
+    Ok((last.rate_since(&first) / 1e6, ran_s >= clock_s * (1.0 - KEPT_OFF_MAX)))
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
-    use super::Window;
-    use crate::method::find;
-    use crate::settings::{Replay, ReplayDevices, Settings};
-    use crate::testbed::Testbed;
-    use crate::testbed::replay::{Counts, ReplayTestbed};
+    use super::window;
+    use crate::testbed::replay::Counts;
     use programs::cancel::Cancel;
 
     #[test]
-    fn who_needs_packets_refuses_a_switch_to_which_none_come() {
-        let folder = tempfile::tempdir().unwrap();
-        let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
-        let bed = |replay: &Replay| {
-            let bed = ReplayTestbed::new(&Settings::default(), replay, folder.path());
-            Testbed::Replay(bed.unwrap())
+    fn a_forwarder_without_its_core_is_seen() {
+        let mut sent = 0;
+        let counts = || {
+            sent += 1_000;
+            Ok(Counts { at: Instant::now(), received: sent, sent })
         };
-        let down = bed(&Replay { is_down: true, ..made.clone() });
-        let wires = bed(&Replay { devices: ReplayDevices::Wires, ..made.clone() });
-        let up = bed(&made);
-        for id in ["replay", "victim", "replay-updates", "replay-dump"] {
-            let fits = |bed: &Testbed| (find(id).unwrap().fits)(bed);
-            assert!(fits(&down).unwrap_err().contains("is_down"), "{id}");
-            assert!(fits(&wires).unwrap_err().contains("wires"), "{id}");
-            assert_eq!(fits(&up).is_ok(), id != "victim", "{id}");
-        }
-        for (id, bed) in [("cold-start", &down), ("replay-loading", &down), ("wake-up", &wires)] {
-            assert_eq!((find(id).unwrap().fits)(bed), Ok(()), "{id}");
-        }
-    }
-
-    #[test]
-    fn a_forwarder_without_its_core_is_seen_but_by_core_time() {
-        let mut packets = 0;
-        let mut counts = || {
-            packets += 1_000;
-            let (received, first, sent) = (3 * packets, 2 * packets, packets);
-            Ok(Counts { at: Instant::now(), received, first, sent, missed: 0 })
-        };
-        let mut measure = |is_core_time| {
-            let window = Window { seconds: 0.05, is_core_time };
-            window.measure(&[], &mut counts, &Cancel::default()).unwrap()
-        };
-        let by_clock = measure(false);
-        assert!(by_clock.is_stalled && by_clock.mpps > 0.0, "no thread ran: {by_clock:?}");
-        let (first, others) = (by_clock.first_mpps, by_clock.others_mpps);
-        assert!((first / others - 2.0).abs() < 1e-9, "port 1 has two of three: {by_clock:?}");
-        assert!(!measure(true).is_stalled, "core time needs no second try");
+        let (mpps, had_core) = window(&[], 0.05, counts, &Cancel::default()).unwrap();
+        assert!(mpps > 0.0 && !had_core, "no thread ran: {mpps}");
     }
 }

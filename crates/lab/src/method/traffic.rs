@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_sender_in_real_time_leaves_its_core_to_others() {
         for (rate_pps, waiting) in [
-            (super::super::flow_mods::RATE_PPS, Waiting::Precise),
+            (5_000.0, Waiting::Precise),
             (10_000.0, Waiting::Precise),
             (10_001.0, Waiting::Sleeping),
             (20_000.0, Waiting::Sleeping),

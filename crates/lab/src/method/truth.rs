@@ -9,13 +9,12 @@ use generator::receiver::StreamReport;
 use generator::testing::{DelayVariation, DeviceModel, SimulatedDevice, SimulatedMeasurer};
 use testkit::Random;
 
-use super::flow_mods::Change;
 use super::meter::Metered;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
 use super::table_size::tests::KnownTable;
 use super::table_size::{Learner, Station, fill};
-use super::{Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, rate, rfc2544};
+use super::{Resolution, TrialError, Values, delay, failover, packet_in, rate, rfc2544};
 use stats::{Comparison, Observed};
 
 const CAMPAIGNS: u64 = 100;
@@ -308,37 +307,6 @@ fn interrupted(from_ns: u64, for_ns: u64, random: &mut Random) -> StreamReport {
     let mut measurer = SimulatedMeasurer::new(model, random.u64());
     measurer.device.reset_at(from_ns);
     trial(&mut measurer, RATE_PPS, FRAMES_S)
-}
-
-#[test]
-fn flow_mods_and_barriers() {
-    judge("flow-mods", |random| {
-        let obeyed_ns = between(2_000_000, 20_000_000, random);
-        // A third is honest, and answers a little after it obeyed.
-        let lie_ns = between(0, 9_000_000, random) - 3_000_000.0;
-        let truths = vec![
-            ("flow_mod_obeyed_ms", obeyed_ns / 1e6),
-            ("flow_mod_barrier_ms", (obeyed_ns - lie_ns.min(obeyed_ns)) / 1e6),
-            ("flow_mod_lie_ms", lie_ns.max(0.0).min(obeyed_ns) / 1e6),
-        ];
-        let start = move |random: &mut Random| {
-            let mut change = || {
-                let sent_ns = between(5_000_000, 10_000_000, random) as u64;
-                let taken_ns = varied(obeyed_ns, random) as u64;
-                let answered_ns = sent_ns as f64 + taken_ns as f64 - lie_ns.min(obeyed_ns);
-                let report = interrupted(0, sent_ns + taken_ns, random);
-                Change {
-                    sent_ns,
-                    answered_ns: answered_ns as u64,
-                    first_ns: report.first_ns.unwrap(),
-                    interval_ns: (1e9 / RATE_PPS) as u64,
-                    delay_ns: report.delay_us(0.99).map_or(0, |us| (1e3 * us) as u64),
-                }
-            };
-            flow_mods::figures(&[change(), change(), change(), change(), change()])
-        };
-        Known { truths, start: Box::new(start) }
-    });
 }
 
 #[test]

@@ -24,10 +24,6 @@ pub struct FleetSettings {
     pub is_whole: bool,
     /// Packet-ins that may wait for an answer at each switch. Default: its share of 32,768.
     pub window: Option<u32>,
-    /// Messages that no controller can read, for a hundred packet-ins (RFC 8456, 5.3.1).
-    pub invalid_pct: Option<u32>,
-    /// Connections a second of peers that are no switches, meanwhile (RFC 8456, 5.3.2).
-    pub hostile_ps: Option<f64>,
     /// Seconds of load before those that are measured. Default: 0.5.
     pub warm_up_s: Option<f64>,
     /// Seconds that a controller may take to serve all switches. Default: 60.
@@ -89,18 +85,12 @@ impl FleetSettings {
         whole("fleet.hosts", self.hosts, (2, HOSTS_MAX), true)?;
         whole("fleet.ports", self.ports, (2, 1_024), true)?;
         whole("fleet.window", self.window, (1, 1 << 20), false)?;
-        whole("fleet.invalid_pct", self.invalid_pct, (0, 100), false)?;
         whole("fleet.at_once", self.at_once, (1, 65_536), false)?;
         whole("fleet.threads", self.threads.map(u32::from), (1, 256), false)?;
         whole("fleet.ready_limit_s", self.ready_limit_s.map(u32::from), (1, 3_600), false)?;
-        for (key, value, least, most) in [
-            ("fleet.hostile_ps", self.hostile_ps, 1.0, 1e6),
-            ("fleet.warm_up_s", self.warm_up_s, 0.0, 600.0),
-        ] {
-            if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
-                let why = format!("must be {least} to {most}");
-                return Err(SettingsError::new(key, &value.to_string(), why));
-            }
+        if let Some(value) = self.warm_up_s.filter(|value| !(0.0..=600.0).contains(value)) {
+            let why = "must be 0 to 600";
+            return Err(SettingsError::new("fleet.warm_up_s", &value.to_string(), why));
         }
         let files = [&self.private_key, &self.certificate, &self.ca_cert];
         let given: Vec<String> =
@@ -120,13 +110,12 @@ mod tests {
     #[test]
     fn numbers_are_refused_with_their_bounds() {
         let check = |text: &str| toml::from_str::<FleetSettings>(text).unwrap().check();
-        assert_eq!(check("switches = 1\nhosts = 2\nwarm_up_s = 0.0\ninvalid_pct = 100"), Ok(()));
+        assert_eq!(check("switches = 1\nhosts = 2\nwarm_up_s = 0.0"), Ok(()));
         for (wrong, key, why) in [
             ("switches = 0", "fleet.switches", "1 to 65536"),
             ("hosts = 3", "fleet.hosts", "an even number, 2 to "),
             ("ports = 0", "fleet.ports", "2 to 1024"),
-            ("invalid_pct = 101", "fleet.invalid_pct", "0 to 100"),
-            ("hostile_ps = nan", "fleet.hostile_ps", "1 to 1000000"),
+            ("warm_up_s = nan", "fleet.warm_up_s", "0 to 600"),
             ("certificate = \"c.pem\"", "fleet.private_key", "fleet.ca_cert"),
         ] {
             let error = check(wrong).unwrap_err();

@@ -10,7 +10,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netdev::Port;
-use netdev::sys::link::{LinkStats, VethEnd, VethPair};
+use netdev::sys::link::{VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
@@ -258,14 +258,6 @@ impl NetnsTestbed {
     pub fn open_port(&self, host: usize) -> io::Result<Port> {
         let open = || netdev::open_text(&format!("af_packet:{HOST_DEVICE}"));
         self.host(host).enter(open)?.map_err(io::Error::other)
-    }
-
-    /// Counters of a host's device.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn host_stats(&self, host: usize) -> Result<LinkStats, HostError> {
-        Ok(self.hosts[host].rtnl.link(HOST_DEVICE)?.stats)
     }
 
     /// Has the hosts' kernels answer nothing, whatever arrives: the lab itself is at every port.

@@ -5,7 +5,7 @@
 //! stay, nor while the lab is on the core that forwards.
 
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,14 +17,9 @@ use openflow::port::PortStats;
 use programs::cancel::Cancel;
 
 use crate::service::ServiceError;
-use crate::settings::{BesidePackets, Replay, ReplayDevices, Settings};
-use crate::stall::Stall;
+use crate::settings::{Replay, ReplayDevices, Settings};
 use crate::testbed::PortName;
-use crate::testbed::memory::MemoryTestbed;
 use crate::workload::{Workload, spread};
-
-/// Packets for which a port has room whose packets come by the clock: as large network cards have.
-const RING_SLOTS: u32 = 4_096;
 
 /// Packets of a trace that fit into the buffers of a DPDK port, which holds all of them.
 const DPDK_FRAMES_MAX: usize = 120_000;
@@ -33,12 +28,7 @@ const DPDK_FRAMES_MAX: usize = 120_000;
 #[derive(Debug)]
 pub struct ReplayTestbed {
     workload: Workload,
-    /// Another workload whose flow entries are loaded too.
-    beside: Option<Workload>,
     ports: Vec<PortName>,
-    /// Wires for single frames.
-    wires: Option<MemoryTestbed>,
-    is_down: bool,
     pairs: usize,
     core: usize,
     /// The cores that this process may use.
@@ -47,8 +37,6 @@ pub struct ReplayTestbed {
     namespace: Option<Namespace>,
     /// Seconds that it took until the rate was steady, once that is known.
     warm_up_s: OnceLock<f64>,
-    /// A stall that is a trial's though it was before it.
-    stall: Mutex<Stall>,
 }
 
 impl ReplayTestbed {
@@ -58,48 +46,22 @@ impl ReplayTestbed {
     /// Files, rights or cores that are missing.
     pub fn new(settings: &Settings, replay: &Replay, dir: &Path) -> Result<Self> {
         let workload = Workload::of(replay, dir)?;
-        let other = replay.beside.as_ref().and_then(|beside| beside.name.as_ref());
-        let other = other.zip(replay.folder.as_ref());
-        let beside = other.map(|(name, folder)| Workload::find(folder, name)).transpose()?;
         let pairs = usize::from(settings.workers.unwrap_or(1));
         let allowed = affinity::allowed_cpus().context("asking for the cores")?;
         let last_ones = allowed.len().checked_sub(pairs).and_then(|at| allowed.get(at)).copied();
         let core = settings.core.or(last_ones).unwrap_or(0);
         ensure_cores(&allowed, core, pairs)?;
-        ensure_devices(replay, &workload, beside.as_ref(), pairs)?;
-        ensure!(
-            pairs == 1 || (replay.beside.is_none() && replay.devices != ReplayDevices::Wires),
-            "a trace beside another and single frames have one forwarding thread"
-        );
-        let wires = match replay.devices {
-            ReplayDevices::Wires => Some(MemoryTestbed::new(dir).context("making the wires")?),
-            ReplayDevices::Memory | ReplayDevices::Dpdk => None,
-        };
+        ensure_devices(replay, &workload, pairs)?;
         let namespace = match replay.devices {
-            ReplayDevices::Memory | ReplayDevices::Wires => None,
+            ReplayDevices::Memory => None,
             ReplayDevices::Dpdk => {
                 let made = Namespace::new();
                 Some(made.context("DPDK devices need root, for huge pages and a namespace")?)
             }
         };
-        let ports = match &wires {
-            Some(wires) => wires.port_texts().iter().cloned().map(PortName::Memory).collect(),
-            None => ports(replay, &workload, beside.as_ref(), pairs),
-        };
-        let (is_down, warm_up_s, stall) = (replay.is_down, OnceLock::new(), Mutex::default());
-        Ok(Self {
-            workload,
-            beside,
-            ports,
-            wires,
-            is_down,
-            pairs,
-            core,
-            allowed,
-            namespace,
-            warm_up_s,
-            stall,
-        })
+        let ports = ports(replay, &workload, pairs);
+        let warm_up_s = OnceLock::new();
+        Ok(Self { workload, ports, pairs, core, allowed, namespace, warm_up_s })
     }
 
     /// The switch's ports, in the order of their numbers.
@@ -117,25 +79,7 @@ impl ReplayTestbed {
     /// Pairs of ports.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.ports.len() / 2
-    }
-
-    /// Whether another trace may enter by port 3.
-    #[must_use]
-    pub fn has_beside(&self) -> bool {
-        self.pairs() > self.pairs
-    }
-
-    /// The lab's ends of both ports, where single frames are sent.
-    #[must_use]
-    pub fn wires(&self) -> Option<&MemoryTestbed> {
-        self.wires.as_ref()
-    }
-
-    /// Whether port 1 is down before the flow entries are loaded.
-    #[must_use]
-    pub fn is_down(&self) -> bool {
-        self.is_down
+        self.pairs
     }
 
     /// The cores that forward.
@@ -160,8 +104,8 @@ impl ReplayTestbed {
         })
     }
 
-    /// The flow entries of all that is replayed behind those that are given, all of them once for
-    /// each forwarding thread.
+    /// The flow entries of what is replayed behind those that are given, all of them once for each
+    /// forwarding thread.
     ///
     /// # Errors
     /// As [`Workload::flow_mods`].
@@ -169,9 +113,8 @@ impl ReplayTestbed {
         &self,
         given: Vec<Result<FlowMod>>,
     ) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
-        let beside = self.beside.as_ref().map(|beside| beside.flow_mods(self.pairs)).transpose()?;
         let given = spread(Box::new(given.into_iter()), self.pairs);
-        Ok(given.chain(beside.into_iter().flatten()).chain(self.workload.flow_mods(self.pairs)?))
+        Ok(given.chain(self.workload.flow_mods(self.pairs)?))
     }
 
     /// Does `work`, which waits until the rate is steady, once; the seconds that it took.
@@ -184,18 +127,6 @@ impl ReplayTestbed {
         }
         let seconds = work()?;
         Ok(*self.warm_up_s.get_or_init(|| seconds))
-    }
-
-    /// Says for how many milliseconds the machine stalled in what the trial is about, where that
-    /// was before the trial.
-    pub(crate) fn report_stall(&self, ms: f64) {
-        let mut stall = self.stall.lock().unwrap_or_else(PoisonError::into_inner);
-        *stall = Stall { ms, at: None };
-    }
-
-    /// The stall reported since the last call.
-    pub(crate) fn take_stall(&self) -> Stall {
-        std::mem::take(&mut self.stall.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Keeps the calling thread, and those that it will start, off the cores that forward; where
@@ -269,14 +200,8 @@ fn ensure_cores(cores: &[usize], core: usize, pairs: usize) -> Result<()> {
     Ok(())
 }
 
-fn ensure_devices(
-    replay: &Replay,
-    workload: &Workload,
-    other: Option<&Workload>,
-    pairs: usize,
-) -> Result<()> {
-    let beside = of_beside(replay, workload, other).map_or(0, |beside| beside.frames);
-    let frames = workload.frames * pairs + beside;
+fn ensure_devices(replay: &Replay, workload: &Workload, pairs: usize) -> Result<()> {
+    let frames = workload.frames * pairs;
     ensure!(
         replay.devices != ReplayDevices::Dpdk || frames <= DPDK_FRAMES_MAX,
         "{}: DPDK ports replay at most {DPDK_FRAMES_MAX} packets together, these have {frames}: \
@@ -286,55 +211,21 @@ fn ensure_devices(
     Ok(())
 }
 
-/// Workload whose packets come by port 3; none where nothing comes there.
-fn of_beside<'a>(
-    replay: &Replay,
-    workload: &'a Workload,
-    other: Option<&'a Workload>,
-) -> Option<&'a Workload> {
-    match replay.beside.as_ref()?.packets {
-        BesidePackets::None => None,
-        BesidePackets::Same => Some(workload),
-        BesidePackets::Other => other,
-    }
-}
-
 /// A source and a sink for each pair.
-fn ports(
-    replay: &Replay,
-    workload: &Workload,
-    other: Option<&Workload>,
-    pairs: usize,
-) -> Vec<PortName> {
-    let pair = |n, source: Option<(&Workload, Option<u16>)>| {
-        let trace = source.map(|(workload, _)| workload.trace.display());
-        match (replay.devices, trace) {
-            (ReplayDevices::Dpdk, Some(trace)) => [
-                PortName::Dpdk(format!("net_pcap{n},rx_pcap={trace},infinite_rx=1")),
-                PortName::Dpdk(format!("net_null{n},no-rx=1")),
-            ],
-            (ReplayDevices::Dpdk, None) => [format!("net_null{n}0"), format!("net_null{n}1")]
-                .map(|device| PortName::Dpdk(device + ",no-rx=1")),
-            (ReplayDevices::Memory | ReplayDevices::Wires, trace) => {
-                let number = source.and_then(|(_, at)| at).map(|at| format!("&number={at}"));
-                let slots = replay.slots.unwrap_or(RING_SLOTS);
-                let rate = replay.rate_pps.map(|rate| format!("&rate={rate}&slots={slots}"));
-                let words = number.into_iter().chain(rate).collect::<String>();
-                let source = match trace {
-                    Some(trace) => format!("pcap:{trace}?loop=true{words}"),
-                    None => format!("null:nothing{n}"),
-                };
-                [source, format!("null:sink{n}")].map(PortName::Memory)
-            }
+fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Vec<PortName> {
+    let trace = workload.trace.display();
+    let number = replay.number_at.map_or_else(String::new, |at| format!("&number={at}"));
+    let pair = |n| match replay.devices {
+        ReplayDevices::Dpdk => [
+            PortName::Dpdk(format!("net_pcap{n},rx_pcap={trace},infinite_rx=1")),
+            PortName::Dpdk(format!("net_null{n},no-rx=1")),
+        ],
+        ReplayDevices::Memory => {
+            [format!("pcap:{trace}?loop=true{number}"), format!("null:sink{n}")]
+                .map(PortName::Memory)
         }
     };
-    let mut ports: Vec<PortName> =
-        (0..pairs).flat_map(|n| pair(n, Some((workload, replay.number_at)))).collect();
-    if let Some(beside) = &replay.beside {
-        let packets = of_beside(replay, workload, other);
-        ports.extend(pair(pairs, packets.map(|packets| (packets, beside.number_at))));
-    }
-    ports
+    (0..pairs).flat_map(pair).collect()
 }
 
 /// Counts of a forwarder at one moment.
@@ -344,12 +235,8 @@ pub(crate) struct Counts {
     pub(crate) at: Instant,
     /// Packets received by port 1, and by the first port of every further pair.
     pub(crate) received: u64,
-    /// Packets received by port 1 alone.
-    pub(crate) first: u64,
     /// Packets sent by port 2, and by the second port of every further pair.
     pub(crate) sent: u64,
-    /// Packets for which there was no room where they came in.
-    pub(crate) missed: u64,
 }
 
 impl Counts {
@@ -362,12 +249,9 @@ impl Counts {
             let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
             found.with_context(|| format!("the switch reports no counters of port {number}"))
         };
-        let first = port(1)?.rx_packets;
-        let mut counts = Self { at, received: 0, first, sent: 0, missed: 0 };
+        let mut counts = Self { at, received: 0, sent: 0 };
         for pair in 0..pairs {
-            let from = port(2 * pair + 1)?;
-            counts.received += from.rx_packets;
-            counts.missed += from.rx_dropped;
+            counts.received += port(2 * pair + 1)?.rx_packets;
             counts.sent += port(2 * pair + 2)?.tx_packets;
         }
         Ok(counts)
@@ -423,7 +307,7 @@ mod tests {
     use openflow::port::PortStats;
 
     use super::{Counts, ReplayTestbed, await_steady_rate, ensure_cores, ensure_devices, ports};
-    use crate::settings::{BesidePackets, Replay, ReplayBeside, ReplayDevices, Settings};
+    use crate::settings::{Replay, ReplayDevices, Settings};
     use crate::testbed::PortName;
     use crate::workload::{Entries, Workload};
     use programs::cancel::Cancel;
@@ -437,52 +321,17 @@ mod tests {
             frames: 100_000,
         };
         let with = |devices, number_at| Replay { devices, number_at, ..Replay::default() };
-        let memory = ports(&with(ReplayDevices::Memory, Some(34)), &workload, None, 2);
+        let memory = ports(&with(ReplayDevices::Memory, Some(34)), &workload, 2);
         assert_eq!(memory.len(), 4);
         assert_eq!(memory[2], PortName::Memory("pcap:/t/w.pcap?loop=true&number=34".to_owned()));
-        let dpdk = ports(&with(ReplayDevices::Dpdk, None), &workload, None, 2);
-        assert_eq!(dpdk[3], PortName::Dpdk("net_null1,no-rx=1".to_owned()));
-        let beside = |packets| Replay {
-            beside: Some(ReplayBeside { packets, number_at: Some(26), name: None }),
-            rate_pps: Some(7),
-            ..Replay::default()
-        };
-        let same = ports(&beside(BesidePackets::Same), &workload, None, 1);
-        let by_clock = "rate=7&slots=4096";
-        let trace = |words: &str| PortName::Memory(format!("pcap:/t/w.pcap?loop=true&{words}"));
-        assert_eq!(same[0], trace(by_clock));
-        assert_eq!(same[2], trace(&format!("number=26&{by_clock}")));
-        let nothing = ports(&beside(BesidePackets::None), &workload, None, 1);
-        assert_eq!(nothing[2], PortName::Memory("null:nothing1".to_owned()));
+        let dpdk = with(ReplayDevices::Dpdk, None);
+        let found = ports(&dpdk, &workload, 2);
+        assert_eq!(found[3], PortName::Dpdk("net_null1,no-rx=1".to_owned()));
+        ensure_devices(&dpdk, &workload, 1).unwrap();
+        let error = ensure_devices(&dpdk, &workload, 2).unwrap_err().to_string();
+        assert!(error.contains("200000") && error.contains("ports in memory"), "{error}");
         let error = ensure_cores(&[0, 1], 1, 2).unwrap_err().to_string();
         assert!(error.contains("no core 2 to forward on, there is 0, 1"), "{error}");
-    }
-
-    #[test]
-    fn all_packets_that_dpdk_holds_are_counted() {
-        let of = |frames| Workload {
-            name: "w".to_owned(),
-            trace: PathBuf::from("/t/w.pcap"),
-            entries: Entries::Made(1),
-            frames,
-        };
-        let ensure = |devices, packets, other: &Workload, pairs| {
-            let beside = Some(ReplayBeside { packets, ..ReplayBeside::default() });
-            let replay = Replay { devices, beside, ..Replay::default() };
-            ensure_devices(&replay, &of(100_000), Some(other), pairs)
-        };
-        let (few, many) = (of(20_000), of(20_001));
-        let (none, same, more) = (BesidePackets::None, BesidePackets::Same, BesidePackets::Other);
-        ensure(ReplayDevices::Memory, same, &many, 2).unwrap();
-        ensure(ReplayDevices::Wires, none, &many, 2).unwrap();
-        ensure(ReplayDevices::Dpdk, none, &many, 1).unwrap();
-        ensure(ReplayDevices::Dpdk, more, &few, 1).unwrap();
-        for (packets, pairs, frames) in
-            [(none, 2, "200000"), (same, 1, "200000"), (more, 1, "120001")]
-        {
-            let error = ensure(ReplayDevices::Dpdk, packets, &many, pairs).unwrap_err().to_string();
-            assert!(error.contains(frames) && error.contains("ports in memory"), "{error}");
-        }
     }
 
     #[test]
@@ -499,8 +348,6 @@ mod tests {
         assert_eq!(affinity::allowed_cpus().unwrap(), all);
         assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
         assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
-        bed.report_stall(60.0);
-        assert_eq!((bed.take_stall().ms, bed.take_stall().ms), (60.0, 0.0), "it is told once");
     }
 
     #[test]
@@ -534,7 +381,7 @@ mod tests {
     #[test]
     fn a_rate_is_packets_sent_by_time() {
         let at = Instant::now();
-        let none = Counts { at, received: 0, first: 0, sent: 0, missed: 0 };
+        let none = Counts { at, received: 0, sent: 0 };
         let first = Counts { sent: 100, ..none };
         let last = Counts { at: at + Duration::from_millis(500), sent: 1_100, ..none };
         assert!((last.rate_since(&first) - 2_000.0).abs() < 1e-6);
@@ -549,7 +396,7 @@ mod tests {
             reading += 1;
             let sent = if reading < 3 { 0 } else { u64::from(reading) * 1_000_000 };
             let at = start + Duration::from_millis(250) * reading;
-            Ok(Counts { at, received: 0, first: 0, sent, missed: 0 })
+            Ok(Counts { at, received: 0, sent })
         };
         let long = Duration::from_secs(60);
         await_steady_rate(counts, long, &Cancel::default()).unwrap();

@@ -32,26 +32,26 @@ fn of_ethernet() -> Match {
         .with(Field::EthType, 0x0800)
 }
 
-/// A command about the entry of the flow `number`, which sends it out of port 2.
-pub(crate) fn flow_mod(command: FlowModCommand, number: u32) -> FlowMod {
+/// The entry of the flow `number`, which sends it out of port 2.
+fn flow_mod(number: u32) -> FlowMod {
     let (from, to) = addresses(number);
     FlowMod {
         priority: 10,
         matching: of_ethernet().with(Field::Ipv4Src, from.into()).with(Field::Ipv4Dst, to.into()),
         instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
-        ..FlowMod::new(command)
+        ..FlowMod::new(FlowModCommand::Add)
     }
 }
 
 /// So many entries: one behind all others that takes every flow, and then one for each flow.
 pub(crate) fn entries(count: u32) -> impl Iterator<Item = Result<FlowMod>> {
-    let all = FlowMod { priority: 1, matching: of_ethernet(), ..flow_mod(FlowModCommand::Add, 0) };
-    let each = (0..count.saturating_sub(1)).map(|number| flow_mod(FlowModCommand::Add, number));
+    let all = FlowMod { priority: 1, matching: of_ethernet(), ..flow_mod(0) };
+    let each = (0..count.saturating_sub(1)).map(flow_mod);
     std::iter::once(all).chain(each).take(count as usize).map(Ok)
 }
 
 /// A frame of 64 bytes, FCS counted, of the flow `number`.
-pub(crate) fn frame(number: u32) -> Vec<u8> {
+fn frame(number: u32) -> Vec<u8> {
     let (from, to) = addresses(number);
     let addresses = Ipv4::new(Ipv4Addr::from_bits(from), Ipv4Addr::from_bits(to));
     let headers = FrameBuilder::ethernet(MacAddr(DESTINATION), MacAddr(SOURCE)).ipv4(addresses);

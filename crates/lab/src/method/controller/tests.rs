@@ -38,8 +38,6 @@ fn fleet(mock: &Mock, version: Version, switches: u32) -> FleetPlan {
         cores: Vec::new(),
         at_once: 64,
         ready_limit: LONG,
-        invalid_percent: 0,
-        hostile_ps: None,
         warm_up: Duration::from_millis(20),
         window: WINDOW,
         rest: None,
@@ -208,31 +206,4 @@ fn a_ring_that_is_stopped_connects_no_further_switch() {
     let _last = TcpStream::connect((host.as_str(), port)).unwrap();
     await_connections(&mock, 2);
     assert_eq!(mock.connections(), 2, "the first of the ring, and the last one here");
-}
-
-#[test]
-fn messages_that_nobody_can_read_are_refused_and_are_no_fault() {
-    for &version in Version::ALL {
-        let mock = Mock::start(Behaviour::FlowAndPacket);
-        let fleet = FleetPlan { invalid_percent: 50, ..fleet(&mock, version, 2) };
-        let measured = load(fleet, &Cancel::default()).unwrap();
-        let [refused, answered] = ["invalid_refused", "answered_ps"].map(|id| value(&measured, id));
-        let sent = measured.raw["invalid"].as_f64().unwrap();
-        assert!(sent >= 1.0 && answered > 0.0, "{version}: {measured:?}");
-        // The last ones may be on their way when the bench ends.
-        assert!(refused >= 1.0 && refused <= sent, "{version}: {measured:?}");
-        assert!(value(&measured, "answer_faults") < 1.0, "{version}: {measured:?}");
-    }
-}
-
-#[test]
-fn hostile_peers_connect_meanwhile_and_end_with_the_load() {
-    let mock = Mock::start(Behaviour::Hub(Duration::ZERO));
-    let fleet = FleetPlan { hostile_ps: Some(200.0), ..fleet(&mock, Version::V1_3, 2) };
-    let begun = std::time::Instant::now();
-    let measured = load(fleet, &Cancel::default()).unwrap();
-    let made = measured.raw["hostile"].as_f64().unwrap();
-    assert!(made > 0.0 && made <= 250.0 * begun.elapsed().as_secs_f64(), "{measured:?}");
-    let refused = value(&measured, "hostile_refused");
-    assert!(refused.abs() < f64::EPSILON && value(&measured, "answered_ps") > 0.0, "{measured:?}");
 }
