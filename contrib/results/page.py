@@ -9,10 +9,8 @@ WEIR is the program. All figures are from `weir lab report`. ROWS names those of
 an anchor, so that other pages can link to it.
 """
 
-import csv
 import gzip
-import io
-import itertools
+import json
 import pathlib
 import statistics
 import subprocess
@@ -123,14 +121,13 @@ def report(weir, data, form):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def cell(samples, row, switch):
+def cell(results, row, switch):
     """The figures of a switch in a row."""
     _, _, scenario, metric, point, divisor, decimals, _ = row
-    at = {f"at_{axis}": value for axis, value in point.items()}
-    found = [
-        float(one["value"]) for one in samples
-        if (one["scenario"], one["switch"], one["metric"]) == (scenario, switch, metric)
-        and one["value"] and all(one[axis] == value for axis, value in at.items())]
+    cells = [one for of in results["scenarios"] if of["id"] == scenario for one in of["cells"]
+             if one["dut"] == switch and point.items() <= one["at"].items()]
+    found = [sample for one in cells for figure in one["rows"] if figure["metric"] == metric
+             for sample in figure["samples"]]
     assert found or switch != "weir", row
     if not found:
         return "-"
@@ -140,7 +137,7 @@ def cell(samples, row, switch):
     return median if low == high else f"{median} ({low} to {high})"
 
 
-def tables(samples):
+def tables(results):
     """The page's tables, and README's."""
     page, readme = [], [HEADS]
     heading = ""
@@ -150,7 +147,7 @@ def tables(samples):
             page.append(f"\n## {row}\n\n{HEADS}")
             continue
         anchor, text, who = row[0], row[1], row[-1]
-        cells = [cell(samples, row, switch) for switch in SWITCHES]
+        cells = [cell(results, row, switch) for switch in SWITCHES]
         page.append(f"| <a id=\"{anchor}\"></a>{text} | {' | '.join(cells)} | {who} |")
         if anchor in IN_README:
             link = f"docs/results/README.md#{anchor}"
@@ -168,6 +165,17 @@ IN_WORDS = {
 }
 
 
+def run_of(results):
+    """When, how long and on what machine."""
+    machine, seconds = results["machine"], round(results["duration_s"])
+    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
+    took = f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+    quick = ", quick" if results["is_quick"] else ""
+    kind = "virtual machine" if machine["virtual_machine"] else "machine"
+    return (f"Started {results['started']}, {took}{quick}; {kind} with {machine['cores']} cores "
+            f"({machine['cpu']}), {machine['kernel']}, {machine['os']}; weir {results['weir']}.")
+
+
 def take(run):
     """The data of a run, compressed; the same data always give the same bytes."""
     text = (run / "trials.jsonl").read_bytes()
@@ -179,21 +187,15 @@ def main():
     is_check = rest == ["--check"]
     if rest and not is_check:
         take(pathlib.Path(rest[0]))
-    samples = list(csv.DictReader(io.StringIO(report(weir, DATA, "csv"))))
-    words = report(weir, DATA, "markdown").splitlines()
-    conditions = words[words.index("## Conditions") + 1:]
-    command = next(line for line in conditions if line.startswith("- command: "))
-    # After the command stand the programs, then what was set in each scenario.
-    programs = itertools.takewhile(
-        lambda line: ", " not in line.split(": ")[0], conditions[conditions.index(command) + 1:])
-    programs = [line.split(": ", 1)[1] for line in programs]
-    page, table = tables(samples)
+    results = json.loads(report(weir, DATA, "json"))
+    programs = [one["version"] for one in results["programs"]]
+    page, table = tables(results)
     readme = README.read_text()
     before, rest = readme.split(BEGIN)
     fresh = {
         FOLDER / "README.md": PAGE.format(
-            data=DATA.name, run=textwrap.fill(words[2].replace("\\", ""), 100), tables=page,
-            command="weir" + command.replace("\\", "").partition("weir")[2],
+            data=DATA.name, run=textwrap.fill(run_of(results), 100), tables=page,
+            command="weir" + " ".join(results["command"]).partition("weir")[2],
             programs=textwrap.fill(f"Programs: {', '.join(programs)}.", 100)),
         ROOT / "docs/images/results.svg": report(weir, DATA, "svg"),
         README: f"{before}{BEGIN}\n{table}\n{rest[rest.index(END):]}",

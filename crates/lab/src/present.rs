@@ -1,4 +1,4 @@
-//! The forms of a run's results: terminal, Markdown, CSV, lines, JSON, an HTML page, a picture.
+//! The forms of a run's results: terminal, Markdown, lines, JSON, an HTML page, a picture.
 //!
 //! All of them are drawn from [`Results`] by way of the same sections, so that no two forms say
 //! different things. A form must never hold a figure that the results do not, and never leave a
@@ -6,7 +6,6 @@
 //! [`FORMS`].
 
 mod chart;
-mod csv;
 mod entry;
 mod findings;
 mod grid;
@@ -47,8 +46,8 @@ pub struct Form {
 }
 
 /// Every form; the first is the default.
-pub const FORMS: [Form; 7] =
-    [terminal::FORM, markdown::FORM, csv::FORM, lines::FORM, json::FORM, page::FORM, picture::FORM];
+pub const FORMS: [Form; 6] =
+    [terminal::FORM, markdown::FORM, lines::FORM, json::FORM, page::FORM, picture::FORM];
 
 /// The terminal of the reader, and what is wanted there.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Shows how far a run is. Everything goes to standard error.
 #[derive(Debug)]
@@ -29,17 +29,6 @@ impl RunProgress {
             bar
         });
         Self { bar, quiet, done: 0, total }
-    }
-
-    /// Sets the time left, about `left_s` seconds; without it the steps done give an estimate.
-    pub fn left(&mut self, left_s: f64) {
-        let Some(bar) = &self.bar else { return };
-        let left = Duration::from_secs_f64(left_s.clamp(0.0, 1e9));
-        let template = "{bar:20} {pos}/{len} {elapsed} gone, {prefix} left  {wide_msg}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.set_prefix(HumanDuration(left).to_string());
     }
 
     /// A step begins.

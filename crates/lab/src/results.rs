@@ -92,18 +92,6 @@ pub enum PartEnd {
     CutOff,
 }
 
-impl PartEnd {
-    /// In words.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Whole => "through",
-            Self::Interrupted => "interrupted",
-            Self::CutOff => "cut off",
-        }
-    }
-}
-
 /// A switch under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DutInfo {
@@ -479,13 +467,6 @@ impl ScenarioResults {
 }
 
 impl Results {
-    /// The machine that a trial was made on.
-    #[must_use]
-    pub fn machine_of(&self, trial: &TrialRecord) -> &Machine {
-        let is_it = |machine: &&Machine| machine.id == trial.machine;
-        self.machines.iter().find(is_it).unwrap_or(&self.machine)
-    }
-
     /// Whether nothing failed that could be tried. What is missing on this machine, what a switch
     /// does not support, and what there was no time for, is no failure.
     #[must_use]

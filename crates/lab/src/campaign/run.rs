@@ -23,7 +23,6 @@ use crate::results::{DutInfo, PartEnd, Results, TrialRecord};
 use crate::stall;
 
 mod conditions;
-mod forecast;
 mod further;
 #[cfg(test)]
 pub(super) mod tests;
@@ -31,7 +30,6 @@ mod trial;
 mod turn;
 
 use conditions::difference;
-use forecast::Forecast;
 #[cfg(test)]
 pub(super) use trial::failed;
 use turn::HeldDut;
@@ -101,7 +99,6 @@ struct Run<'a> {
     /// All that is known, of earlier parts of the campaign too.
     record: Record,
     progress: RunProgress,
-    forecast: Forecast,
     drawn: Instant,
     /// Switches and controllers whose programs are there: each was asked for its version once.
     installed: BTreeSet<&'static str>,
@@ -239,7 +236,6 @@ impl<'a> Run<'a> {
             ledger,
             record,
             progress: RunProgress::new(0, true),
-            forecast: Forecast::new(Duration::ZERO),
             drawn: Instant::now(),
             installed: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -249,7 +245,6 @@ impl<'a> Run<'a> {
     fn jobs(&mut self, jobs: &[Job<'_>]) -> Result<(), CampaignError> {
         let to_measure = jobs.iter().filter(|job| job.check_fit().is_ok() && !self.has_all(job));
         let cost = to_measure.map(Job::cost).sum();
-        self.forecast = Forecast::new(cost);
         let steps = jobs.iter().map(Job::steps).sum();
         self.progress = RunProgress::new(steps, self.campaign.quiet);
         for job in jobs {
@@ -271,12 +266,6 @@ impl<'a> Run<'a> {
             (self.outside.draw)(&results, state);
         }
         self.drawn = Instant::now();
-    }
-
-    /// A step begins.
-    fn begin(&mut self, title: &str) {
-        self.progress.left(self.forecast.left_s());
-        self.progress.begin(title);
     }
 
     /// Files a trial.

@@ -5,12 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::campaign::ledger;
 use crate::campaign::record::results_of;
+use crate::names::gone;
 use crate::present::{FORMS, Form, form};
 use crate::results::Results;
 
@@ -18,14 +19,14 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   weir lab report /tmp/e5
   weir lab report /tmp/e5 --format html --out report.html
-  weir lab report /tmp/e5 --format csv | head
+  weir lab report /tmp/e5 --format lines | head
   weir lab report /tmp/e5 --out verdict.svg
   weir lab report trials.jsonl.gz --format json";
 
 /// The file of a run in its folder.
 const NAMES: [&str; 2] = [ledger::NAME, "trials.jsonl.gz"];
 
-/// Draw results as tables, CSV or a page.
+/// Draw results as tables, lines for programs, or a page.
 #[derive(Args, Debug)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub(super) struct ReportArgs {
@@ -42,15 +43,24 @@ pub(super) struct ReportArgs {
     out: Option<PathBuf>,
 }
 
+/// A form of earlier versions.
+const CSV: &str = "csv";
+
 /// Every form by its name.
 pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
     let names = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
-    PossibleValuesParser::new(names).try_map(|name| form(&name).copied().ok_or("no such form"))
+    let names = names.chain([PossibleValue::new(CSV).hide(true)]);
+    PossibleValuesParser::new(names)
+        .try_map(|name| form(&name).copied().ok_or_else(|| gone(&name).unwrap_or_default()))
 }
 
 impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let results = load(&self.run)?;
+        let is_csv = |path: &Path| path.extension().is_some_and(|ending| ending == CSV);
+        if self.format.is_none() && self.out.as_deref().is_some_and(is_csv) {
+            bail!(gone(CSV).unwrap_or_default());
+        }
         let form = self.format.unwrap_or_else(|| form_of(self.out.as_deref()));
         let text = form.render(&results, &super::view(self.all));
         match &self.out {
@@ -103,8 +113,8 @@ mod tests {
     #[test]
     fn the_file_name_chooses_the_form() {
         let form = |name| form_of(Some(Path::new(name))).name;
-        let names = ["a/report.html", "report.md", "report.csv", "a.svg", "report"].map(form);
-        assert_eq!(names, ["html", "markdown", "csv", "svg", "terminal"]);
+        let names = ["a/report.html", "report.md", "a.svg", "report"].map(form);
+        assert_eq!(names, ["html", "markdown", "svg", "terminal"]);
         assert_eq!(form_of(None).name, "terminal");
     }
 

@@ -24,23 +24,20 @@ const SPEED_UPS_MAX: usize = 6;
 /// Most rows that are named in which the first switch is behind.
 const BEHIND_MAX: usize = 3;
 
-/// At most three: the effect of the first axis, the range of ratios to the second switch, and where
-/// the first is behind most.
+/// At most two: the effect of the first axis, and where the first switch is behind the second most.
 pub(crate) fn main_findings(section: &Section<'_>) -> Vec<String> {
     let tables = headlines(section);
-    let Some(first) = tables.first() else { return Vec::new() };
-    let mut sentences: Vec<String> = effect(section, first).into_iter().collect();
-    let other = section.duts.iter().enumerate().skip(1).find(|(_, dut)| !is_reference(dut));
-    if let Some((other, name)) = other {
-        sentences.extend(beside(section, first, (other, name)));
+    let effect = tables.first().and_then(|first| effect(section, first));
+    let other = section.duts.iter().skip(1).find(|dut| !is_reference(dut));
+    let behind = other.and_then(|name| {
         let rows = tables.iter().flat_map(|table| compared(section, table));
         let rows: Vec<Compared<'_>> = rows.filter(|one| one.other == *name).collect();
-        sentences.extend(losses(&rows).first().map(|one| {
+        losses(&rows).first().map(|one| {
             let (label, place, ratio) = (&one.table.metric.label, one.place(), one.ratio.text());
             format!("Behind {name} most: {label}{place}, {ratio} times.")
-        }));
-    }
-    sentences
+        })
+    });
+    effect.into_iter().chain(behind).collect()
 }
 
 /// All sentences of a scenario.
@@ -48,14 +45,12 @@ pub(crate) fn findings(section: &Section<'_>) -> Vec<String> {
     let mut sentences = main_findings(section);
     if let Some(table) = section.tables.first() {
         sentences.extend(speed_up(section, table));
-        let figures =
-            |dut: usize| table.rows.iter().filter_map(move |row| row.entries.get(dut)?.figure());
+        let figures = |dut: usize| table.rows.iter().filter_map(move |row| figure(row, dut));
         let by_dut = section.duts.iter().enumerate().map(|(dut, name)| (*name, figures(dut)));
         let label = &table.metric.label;
         sentences.extend(limits(by_dut).map(|parts| format!("What limited {label}: {parts}.")));
     }
     sentences.extend(kernel_tier(section));
-    sentences.extend(cautions(section));
     sentences
 }
 
@@ -195,37 +190,6 @@ fn alike<'t>(table: &'t MetricTable<'t>, base: &TableRow<'_>, axis: &str) -> Vec
     table.rows.iter().filter(is_alike).collect()
 }
 
-/// From where to where the first switch is better or worse than another.
-fn beside(
-    section: &Section<'_>,
-    table: &MetricTable<'_>,
-    (other, name): (usize, &&str),
-) -> Option<String> {
-    let ratios = || table.rows.iter().filter_map(|row| row.ratios.get(other)?.as_ref());
-    let range = from_to(
-        ratios()
-            .map(|ratio| gain(ratio.ratio, table.metric.better))
-            .collect::<Vec<_>>()
-            .into_iter(),
-    )?;
-    let with = |standing| ratios().filter(|ratio| ratio.standing == standing).count();
-    let (better, worse) = (with(Standing::Better), with(Standing::Worse));
-    let none = with(Standing::NoDifference);
-    let (first, label) = (section.duts.first()?, capital(&table.metric.label));
-    if better + worse == 0 {
-        let rows = count(none, "row", "rows");
-        return Some(format!("{label}: no difference of {first} and {name} is seen in {rows}."));
-    }
-    if let (1, Some(only)) = (better + worse + none, ratios().next()) {
-        return Some(format!("{label} of {first} is {} times that of {name}.", only.text()));
-    }
-    Some(format!(
-        "{label}: {first} is {range} times as good as {name}: better in {}, worse in {worse}, no \
-         difference seen in {none}.",
-        count(better, "row", "rows"),
-    ))
-}
-
 /// `Speed-up beside legacy (learning) of match, delay, µs: weir 1.02 (0.91–1.14) at port; ovs ...`:
 /// the time at the first value of an axis of words over that at another, or the other's rate over
 /// that at the first, at the first place that has both.
@@ -304,27 +268,6 @@ fn kernel_tier(section: &Section<'_>) -> Option<String> {
         }
     }
     (!sentences.is_empty()).then(|| format!("The kernel tier decided: {}.", sentences.join("; ")))
-}
-
-/// Figures that are below the floor or the error of the clocks.
-fn cautions(section: &Section<'_>) -> Vec<String> {
-    let entries = section.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.entries);
-    let figures: Vec<_> = entries.filter_map(TableEntry::figure).collect();
-    let with = |is_so: fn(&ShownFigure<'_>) -> bool, words: &str| {
-        let found = figures.iter().filter(|figure| is_so(figure)).count();
-        (found > 0).then(|| format!("{} {words}", count(found, "figure is", "figures are")))
-    };
-    let floor = with(
-        |figure| figure.is_below_floor,
-        "below the lab's own floor, what is measured without a switch: no more is known than that \
-         the switch adds less.",
-    );
-    let clocks = with(
-        |figure| figure.exceeding_clock_error().is_some(),
-        "not above the error of the clocks of two boxes: no more is known than that the delay is \
-         not more than both together.",
-    );
-    floor.into_iter().chain(clocks).collect()
 }
 
 /// The first switch beside each of the others in the headline figures.

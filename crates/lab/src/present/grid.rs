@@ -28,20 +28,10 @@ pub(crate) struct TextRow {
     pub(crate) texts: Vec<String>,
 }
 
-/// Columns of a table that has all metrics, at most.
-const FEW: usize = 4;
-
-/// The tables of a section: one for each metric, or, where there are few cells, one for all.
+/// The tables of a section: one for each metric, or, where there is one point, one for all.
 pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
     if section.points.len() == 1 {
         return single(section).into_iter().collect();
-    }
-    let cells = measured_cells(section);
-    if !section.tables.is_empty()
-        && cells.len() <= FEW
-        && !section.tables.iter().any(MetricTable::has_published)
-    {
-        return vec![few(section, &cells)];
     }
     section.tables.iter().enumerate().map(|(n, table)| of_metric(section, table, n == 0)).collect()
 }
@@ -79,40 +69,6 @@ fn single(section: &Section<'_>) -> Option<TextGrid> {
     };
     let rows = section.tables.iter().filter_map(row).collect();
     Some(TextGrid { title: String::new(), header, names: 1, rows })
-}
-
-/// The cells that have something in some table: the places of their points and switches.
-fn measured_cells(section: &Section<'_>) -> Vec<(usize, usize)> {
-    let has_some = |(point, dut): &(usize, usize)| {
-        let mut entries = section.tables.iter().filter_map(|table| {
-            table.rows.iter().find(|row| row.at == section.points[*point])?.entries.get(*dut)
-        });
-        entries.any(|entry| !matches!(entry, TableEntry::NotMeasured))
-    };
-    let points = 0..section.points.len();
-    let all = points.flat_map(|point| (0..section.duts.len()).map(move |dut| (point, dut)));
-    all.filter(has_some).collect()
-}
-
-/// A line for each metric, a column for each cell.
-fn few(section: &Section<'_>, cells: &[(usize, usize)]) -> TextGrid {
-    let mut header = vec![String::new()];
-    header.extend(cells.iter().map(|(point, dut)| {
-        let at = section.axes.iter().filter_map(|axis| section.points[*point].get(&axis.name));
-        let at: Vec<String> = at.map(|value| axis_value(value)).collect();
-        format!("{}\n{}", section.duts[*dut], at.join(", "))
-    }));
-    let row = |table: &MetricTable<'_>| {
-        let mut texts = vec![table.heading()];
-        texts.extend(cells.iter().map(|(point, dut)| {
-            let row = table.rows.iter().find(|row| row.at == section.points[*point]);
-            let entry = row.and_then(|row| row.entries.get(*dut));
-            entry.map_or_else(String::new, |entry| entry_text(entry, table.metric.decimals, true))
-        }));
-        TextRow { anchors: table.rows.iter().map(|row| row.anchor.clone()).collect(), texts }
-    };
-    let rows = section.tables.iter().map(row).collect();
-    TextGrid { title: String::new(), header, names: 1, rows }
 }
 
 /// The column of the first other switch that the first one has a ratio to.

@@ -13,7 +13,7 @@ use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
     name: "lines",
-    about: "A line of JSON for each figure, with its ratio to every other switch",
+    about: "A line of JSON for each figure, with its samples and its ratio to every other switch",
     endings: &[],
     draw: |results, _: &View| render(results),
 };
@@ -24,7 +24,10 @@ fn render(results: &Results) -> String {
         for table in &section.tables {
             for row in &table.rows {
                 let lines = (0..row.entries.len()).filter_map(|at| line(section, table, row, at));
-                lines.for_each(|line| text += &format!("{line}\n"));
+                for mut line in lines {
+                    line["started"] = results.started.clone().into();
+                    text += &format!("{line}\n");
+                }
             }
         }
     }
@@ -58,6 +61,7 @@ fn line(
     line["value"] = figure.value.into();
     (line["low"], line["high"]) = (figure.range.0.into(), figure.range.1.into());
     line["starts"] = figure.starts.into();
+    line["samples"] = figure.row.samples.clone().into();
     line["limit"] = figure.limit.map(limit_label).into();
     line["remarks"] = figure.remarks().into();
     Some(line)
@@ -74,6 +78,10 @@ mod tests {
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert!(lines.iter().all(|line| line["value"].is_f64() != line["absent"].is_string()));
+        let samples = lines.iter().filter_map(|line| line["samples"].as_array());
+        let cells = results().scenarios.into_iter().flat_map(|scenario| scenario.cells);
+        let all: usize = cells.flat_map(|cell| cell.rows).map(|row| row.samples.len()).sum();
+        assert_eq!(samples.map(Vec::len).sum::<usize>(), all, "every sample");
         let absent = "not supported: a Linux bridge has no flow entries";
         assert!(lines.iter().any(|line| line["absent"] == absent), "{text}");
         // Each of two switches has its ratio to the other.

@@ -42,7 +42,6 @@ impl Run<'_> {
                 }
                 (*round, is_over) = (*round + 1, false);
                 self.progress.more(turn.iter().map(Job::steps).sum());
-                self.forecast.more(cost);
                 turn.iter().try_for_each(|job| self.job(job))?;
             }
             if is_over {

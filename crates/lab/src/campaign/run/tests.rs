@@ -353,7 +353,7 @@ fn a_run_is_not_gone_on_with_under_other_conditions() {
     play(&[]);
     let results = run_on(&resumed(TWO_POINTS, folder.path()), rebooted, &[]).unwrap();
     assert_eq!(results.machines.len(), 2);
-    assert_eq!(results.machine_of(&cells(&results)[0].trials[0]).id, "ffffffff");
+    assert_eq!(cells(&results)[0].trials[0].machine, "ffffffff");
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn a_run_is_drawn_between_its_jobs_and_where_it_is_interrupted() {
     execute_with(&order, &Cancel::default(), &outside).unwrap_err();
     let drawn = drawn.take();
     assert_eq!((drawn.len(), drawn[0].0, drawn[1].clone()), (2, 2, (2, None)));
-    assert!(drawn[0].1.as_ref().is_some_and(|state| state.starts_with("2 of 4 steps, about ")));
+    assert!(drawn[0].1.as_ref().is_some_and(|state| state == "2 of 4 steps"));
 }
 
 /// The ratio of both switches is 0.5, after the first start of the plan that of an outlier.

@@ -4,8 +4,6 @@
 //! A trial in which the machine stalled is made again. One that failed or stalled is filed with its
 //! reason, and never dropped.
 
-use std::time::Duration;
-
 use programs::cancel::Stopped;
 use programs::held::Held;
 use programs::scratch;
@@ -62,42 +60,34 @@ impl Run<'_> {
             return Ok(());
         }
         let before = self.progress.steps().0;
-        self.forecast.begin();
-        let is_measured = self.measure_job(job)?;
-        self.forecast.end(job.cost(), is_measured);
+        self.measure_job(job)?;
         let done = self.progress.steps().0.saturating_sub(before);
         self.progress.advance(job.steps().saturating_sub(done));
         if self.drawn.elapsed() >= self.outside.draw_every {
             let (done, of) = self.progress.steps();
-            let left = indicatif::HumanDuration(Duration::from_secs_f64(self.forecast.left_s()));
-            self.draw(Some(&format!("{done} of {of} steps, about {left} left")));
+            self.draw(Some(&format!("{done} of {of} steps")));
         }
         Ok(())
     }
 
     /// Measures the points of a job, if they can be; or says why they cannot.
-    fn measure_job(&mut self, job: &Job<'_>) -> Result<bool, CampaignError> {
+    fn measure_job(&mut self, job: &Job<'_>) -> Result<(), CampaignError> {
         let first = &job.cells[0];
         if let Err(state) = self.check(job) {
-            self.close(job, &state)?;
-            return Ok(false);
+            return self.close(job, &state);
         }
         if !self.budget.allows(job.cost()) {
             self.close(job, &CellState::Skipped("no time left in the budget".to_owned()))?;
-            self.note(format!("{}: left out, no time left", job.title(first)))?;
-            return Ok(false);
+            return self.note(format!("{}: left out, no time left", job.title(first)));
         }
         let started = match self.held.remove(&job.place(first)) {
             Some(HeldDut { started, .. }) => started,
             None => {
-                self.begin(&format!("{}: start", job.title(first)));
+                self.progress.begin(&format!("{}: start", job.title(first)));
                 match self.start(job.dut, job.setup()) {
                     Ok(started) => started,
                     Err(error) if error.is_stop() => return Err(Stopped.into()),
-                    Err(error) => {
-                        self.not_started(job, &error)?;
-                        return Ok(false);
-                    }
+                    Err(error) => return self.not_started(job, &error),
                 }
             }
         };
@@ -112,7 +102,7 @@ impl Run<'_> {
         for cell in &job.cells {
             for method in &job.methods {
                 let title = format!("{}: {}", job.title(cell), method.label);
-                self.begin(&title);
+                self.progress.begin(&title);
                 for trial in 0..job.trials(method) {
                     self.trial(job, (cell, trial), method, &mut started, &title)?;
                 }
@@ -128,7 +118,7 @@ impl Run<'_> {
         {
             self.hold(job, started);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// A switch was started for the cells of a job, or failed to start.

@@ -14,11 +14,9 @@ pub(super) fn part(results: &Results) -> Markup {
     let notes: Markup = results.notes.iter().map(|note| markup!("<li>{}</li>", note)).collect();
     let programs = results.programs.iter().map(|one| [&one.name, &one.version, &one.path]);
     markup!(
-        "<section id=\"conditions\"><h2>Conditions</h2>{}{}{}{}{}{}{}</section>",
+        "<section id=\"conditions\"><h2>Conditions</h2>{}{}{}{}{}</section>",
         (!notes.is_empty()).then(|| markup!("<h3>Notes</h3><ul>{}</ul>", notes)),
         machine(results),
-        machines(results),
-        run_parts(results),
         folded("Programs", &table(&["program", "version", "path"], programs)),
         results.scenarios.iter().map(one).collect::<Markup>(),
         folded(
@@ -84,32 +82,6 @@ fn machine(results: &Results) -> Markup {
         ),
     ];
     facts(rows.into_iter())
-}
-
-/// The parts of a run that was gone on with.
-fn run_parts(results: &Results) -> Option<Markup> {
-    let rows = results.parts.iter().map(|part| {
-        let took = format!("{} s", number(part.duration_s, 1));
-        let (end, machine) = (part.end.label().to_owned(), part.machine.clone());
-        [part.started.clone(), took, end, machine, part.command.join(" ")]
-    });
-    let columns = ["started", "took", "ended", "machine", "command"];
-    (!results.parts.is_empty()).then(|| folded("Parts", &table(&columns, rows)))
-}
-
-/// Every machine of a pool.
-fn machines(results: &Results) -> Option<Markup> {
-    let cells = || results.scenarios.iter().flat_map(|scenario| &scenario.cells);
-    let rows = results.machines.iter().map(|machine| {
-        let trials = cells().flat_map(|cell| &cell.trials);
-        let trials = trials.filter(|trial| trial.machine == machine.id).count();
-        let memory = format!("{} MiB", number(machine.memory_mib as f64, 0));
-        let [id, cpu, kernel, os] =
-            [&machine.id, &machine.cpu, &machine.kernel, &machine.os].map(String::clone);
-        [id, cpu, machine.cores.to_string(), memory, kernel, os, trials.to_string()]
-    });
-    let columns = ["machine", "processor", "cores", "memory", "kernel", "system", "trials"];
-    (!results.machines.is_empty()).then(|| folded("Machines", &table(&columns, rows)))
 }
 
 fn one(scenario: &ScenarioResults) -> Markup {
