@@ -70,7 +70,10 @@ enum Program {
     Lab(Box<lab::cli::LabArgs>),
     /// The answer to the words of earlier versions
     #[command(hide = true)]
-    Bench(lab::bench::BenchArgs),
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),
     /// List the metrics that --metrics of a program serves to Prometheus
@@ -182,7 +185,7 @@ fn main() -> ExitCode {
         Program::Pki(arguments) => ended("pki", pki::run(arguments, out)),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
-        Program::Bench(arguments) => exited("bench", arguments.run()),
+        Program::Bench { words } => exited("bench", lab::bench::run(&words)),
         Program::Demo(arguments) => exited("demo", arguments.run()),
         Program::Metrics(arguments) => ended("metrics", self::metrics::list(&arguments, out)),
         Program::Completions(arguments) => {

@@ -4,25 +4,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::Args;
 
 use crate::names;
 
-/// What was typed behind `weir bench`.
-#[derive(Args, Debug)]
-pub struct BenchArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
-}
-
-impl BenchArgs {
-    /// Refuses what was asked.
-    ///
-    /// # Errors
-    /// Always, with what to use.
-    pub fn run(self) -> Result<ExitCode> {
-        let word = self.words.first().map_or("", String::as_str);
-        let whole = || "weir bench is gone: use weir lab run SCENARIO --format lines".to_owned();
-        bail!(names::gone(&format!("bench {word}")).unwrap_or_else(whole));
-    }
+/// Refuses what was typed behind `weir bench`.
+///
+/// # Errors
+/// Always, with what to use.
+pub fn run(words: &[String]) -> Result<ExitCode> {
+    let word = words.first().map_or("", String::as_str);
+    let whole = || "weir bench is gone: use weir lab run SCENARIO --format lines".to_owned();
+    bail!(names::gone(&format!("bench {word}")).unwrap_or_else(whole));
 }

@@ -43,18 +43,21 @@ enum LabCommand {
     /// Run scenarios, or all of a published evaluation.
     Run(Box<campaign::CampaignArgs>),
     /// Print what `run` would measure: a line for each start of a switch.
-    #[command(alias = "cells")]
-    Jobs(Box<jobs::JobsArgs>),
+    #[command(alias = "cells", after_help = jobs::JOBS_EXAMPLES)]
+    Jobs(Box<campaign::SelectionArgs>),
     /// Make one run of what `run --job` measured.
     Gather(jobs::GatherArgs),
     /// Print a scenario's file, to be copied and changed.
-    Show(campaign::ShowArgs),
+    Show {
+        /// Its name (see `weir lab list`)
+        scenario: String,
+    },
     /// Find out what a switch can do, and whether it does what it says.
     Check(Box<check::CheckArgs>),
     /// Send and receive at this box's interfaces for a lab on another one.
     Agent(agent::AgentArgs),
     /// Remove what runs left that were killed.
-    Clean(clean::CleanArgs),
+    Clean,
     /// Draw results as tables, lines for programs, or a page.
     Report(results::ReportArgs),
     /// Compare two runs, row by row.
@@ -159,12 +162,12 @@ impl LabArgs {
                 Ok(ExitCode::SUCCESS)
             }
             LabCommand::Run(args) => args.run(),
-            LabCommand::Jobs(args) => args.run(),
+            LabCommand::Jobs(selection) => jobs::list(&selection),
             LabCommand::Gather(args) => args.run(),
-            LabCommand::Show(args) => args.run(),
+            LabCommand::Show { scenario } => campaign::show(&scenario),
             LabCommand::Check(args) => args.run(),
             LabCommand::Agent(args) => args.run(),
-            LabCommand::Clean(args) => args.run(),
+            LabCommand::Clean => clean::run(),
             LabCommand::Report(args) => args.run(),
             LabCommand::Compare(args) => args.run(),
         }

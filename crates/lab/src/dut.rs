@@ -29,7 +29,6 @@ use crate::names;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::agents::Wiring;
-use crate::testbed::netns::{Joined, Offloads};
 use crate::testbed::{PortName, Testbed};
 pub(crate) use controllers::{ALL as CONTROLLERS, COMMAND_ABOUT, RUNNING_ABOUT};
 pub use counters::DutCounters;
@@ -173,14 +172,14 @@ pub trait Dut: Sync {
     /// The reason.
     fn check(&self, settings: &Settings, paths: &ProgramPaths) -> Result<(), String>;
 
-    /// Work that its hosts' devices may leave to others.
-    fn offloads(&self) -> Offloads {
-        Offloads::Off
+    /// Whether its hosts' devices may leave checksums and segmentation to others.
+    fn has_offloads(&self) -> bool {
+        false
     }
 
-    /// The joint between its hosts.
-    fn joined(&self) -> Joined {
-        Joined::BySwitch
+    /// Whether it is the link between both hosts, without any switch.
+    fn is_wire(&self) -> bool {
+        false
     }
 
     /// Ends of its links, where the lab does not make the links itself.

@@ -121,19 +121,11 @@ pub struct Watched {
     pub cores_max: Option<f64>,
 }
 
-/// CPU time of one program so far.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProcessSample {
-    total_s: f64,
-    threads: Vec<(u32, String, f64)>,
-}
+/// CPU time of one program so far, seconds: of all, and of each thread by its number and name.
+type ProcessSample = (f64, Vec<(u32, String, f64)>);
 
-/// CPU time of the whole machine so far, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MachineSample {
-    busy: u64,
-    total: u64,
-}
+/// CPU time of the whole machine so far, in ticks: busy, and all.
+type MachineSample = (u64, u64);
 
 /// All counters at one time.
 #[derive(Clone, Debug, PartialEq)]
@@ -269,7 +261,7 @@ fn process_sample(pid: u32) -> ProcessSample {
         .map(|thread| (thread.tid, thread.name, thread.time.total_s()))
         .collect();
     let total_s = cpu::process(pid).map(cpu::CpuTime::total_s).unwrap_or_default();
-    ProcessSample { total_s, threads }
+    (total_s, threads)
 }
 
 /// CPU time of the programs that the lab runs and that are not watched by name.
@@ -310,7 +302,7 @@ fn parse_stat(text: &str) -> Option<MachineSample> {
         line.split_ascii_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
     let idle = ticks.get(3)? + ticks.get(4)?;
     let total: u64 = ticks.iter().sum();
-    Some(MachineSample { busy: total - idle, total })
+    Some((total - idle, total))
 }
 
 /// The load in the busiest window of `samples`.
@@ -325,8 +317,8 @@ pub fn load_of(samples: &[Sample], watched: &[Watched]) -> Option<Load> {
     if window_s <= 0.0 {
         return None;
     }
-    let ticks = end.machine.total.saturating_sub(start.machine.total);
-    let busy = end.machine.busy.saturating_sub(start.machine.busy);
+    let ticks = end.machine.1.saturating_sub(start.machine.1);
+    let busy = end.machine.0.saturating_sub(start.machine.0);
     let cores = facts::cores();
     let processes = watched.iter().zip(start.processes.iter().zip(&end.processes));
     Some(Load {
@@ -360,8 +352,7 @@ fn activity(start: &Sample, end: &Sample) -> f64 {
         .filter(|(before, _)| !before.id.is_control())
         .map(|(before, after)| used(&before.count, &after.count))
         .max();
-    let cpu: f64 =
-        start.processes.iter().zip(&end.processes).map(|(a, b)| b.total_s - a.total_s).sum();
+    let cpu: f64 = start.processes.iter().zip(&end.processes).map(|(a, b)| b.0 - a.0).sum();
     bytes.map_or(cpu, |bytes| bytes as f64) / (end.at_s - start.at_s).max(1e-9)
 }
 
@@ -400,12 +391,12 @@ fn process_load(
     after: &ProcessSample,
     window_s: f64,
 ) -> ProcessLoad {
-    let cpu_cores = (after.total_s - before.total_s).max(0.0) / window_s;
+    let cpu_cores = (after.0 - before.0).max(0.0) / window_s;
     let used = |(tid, _, after_s): &(u32, String, f64)| {
-        let before_s = before.threads.iter().find(|t| t.0 == *tid).map_or(0.0, |t| t.2);
+        let before_s = before.1.iter().find(|t| t.0 == *tid).map_or(0.0, |t| t.2);
         (after_s - before_s).max(0.0)
     };
-    let busiest = after.threads.iter().max_by(|a, b| used(a).total_cmp(&used(b)));
+    let busiest = after.1.iter().max_by(|a, b| used(a).total_cmp(&used(b)));
     let thread_cores = busiest.map_or(0.0, |thread| used(thread) / window_s);
     let shared = watched.cores_max.map_or(0.0, |cores| cpu_cores / cores);
     ProcessLoad {
@@ -427,8 +418,8 @@ pub(crate) fn six_digits(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        LinkCount, LinkId, LinkSample, MachineSample, Observer, ProcessRole, ProcessSample, Sample,
-        Watched, load_of, parse_stat, six_digits,
+        LinkCount, LinkId, LinkSample, Observer, ProcessRole, Sample, Watched, load_of, parse_stat,
+        six_digits,
     };
 
     /// A run of 3 s at 100 ms: the link is idle for the first and the last half second.
@@ -446,9 +437,9 @@ mod tests {
                 Sample {
                     at_s: step as f64 * 0.1,
                     links: vec![LinkSample { id: LinkId::Port1In, rate_bps, count }],
-                    processes: vec![ProcessSample { total_s: cpu_s * 0.95, threads }],
+                    processes: vec![(cpu_s * 0.95, threads)],
                     tools: vec![(7, cpu_s * 0.25)],
-                    machine: MachineSample { busy: active * 15, total: step * 20 },
+                    machine: (active * 15, step * 20),
                 }
             })
             .collect();
@@ -499,7 +490,7 @@ mod tests {
     #[test]
     fn the_kernels_line_is_read() {
         let text = "cpu  100 5 50 800 20 1 4 20 0 0\ncpu0 1 2 3 4\n";
-        assert_eq!(parse_stat(text), Some(MachineSample { busy: 180, total: 1000 }));
+        assert_eq!(parse_stat(text), Some((180, 1000)));
         assert_eq!(parse_stat("intr 1\n"), None);
         assert_eq!(parse_stat("cpu 1 2 x"), None);
     }

@@ -37,7 +37,7 @@ use programs::tools::Tool;
 use stats::samples_needed;
 
 use crate::load::{Load, Observer, Watched};
-use crate::results::Better;
+use crate::results::{Better, MeasuredDistribution};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::switch_client::SwitchClient;
@@ -132,7 +132,7 @@ pub struct Trial {
     /// Share of a fixed offered load that arrived.
     pub carried: Option<f64>,
     /// Whole distributions, of metrics that have some.
-    pub distributions: Vec<TrialDistribution>,
+    pub distributions: Vec<MeasuredDistribution>,
     /// Bounds by the method's resolution, of the metrics that have them.
     pub resolutions: Vec<Resolution>,
     /// Further output of the program, for the raw data.
@@ -174,23 +174,17 @@ impl Resolution {
     }
 }
 
-/// The distribution of a metric in one measurement.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrialDistribution {
-    /// The metric.
-    pub metric: &'static str,
-    /// Number of its values.
-    pub count: u64,
-    /// Share and value, both ascending, in the metric's unit.
-    pub quantiles: Vec<(f64, f64)>,
+/// The distribution of a metric in one measurement: share and value, both ascending, in its unit.
+fn distribution(metric: &str, count: u64, quantiles: Vec<(f64, f64)>) -> MeasuredDistribution {
+    // The run knows the start.
+    MeasuredDistribution { metric: metric.to_owned(), start: 0, count, quantiles }
 }
 
-impl TrialDistribution {
-    /// That of a metric in microseconds.
-    fn in_us(metric: &'static str, of: &Distribution) -> Self {
-        let quantiles = of.quantiles.iter().map(|q| (q.share, q.value_ns as f64 / 1e3)).collect();
-        Self { metric, count: of.count, quantiles }
-    }
+/// That of a metric in microseconds.
+fn distribution_us(metric: &str, of: &Distribution) -> MeasuredDistribution {
+    let us = |ns: i64| ns as f64 / 1e3;
+    let quantiles = of.quantiles.iter().map(|q| (q.share, us(q.value_ns))).collect();
+    distribution(metric, of.count, quantiles)
 }
 
 /// A way to measure. A row names what differs from [`Method::USUAL`].

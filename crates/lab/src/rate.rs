@@ -10,9 +10,24 @@ use std::str::FromStr;
 use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
-/// The rate of a link in bit/s, or no shaping at all.
+/// The rate of a link in bit/s, or no shaping at all; written `100M` or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct LinkRate(pub Option<u64>);
+
+impl TryFrom<String> for LinkRate {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<LinkRate> for String {
+    fn from(rate: LinkRate) -> Self {
+        rate.to_string()
+    }
+}
 
 /// FCS, preamble and gap: what the line carries beside the bytes that Linux counts.
 pub const LINE_OVERHEAD: u64 = 24;
@@ -26,22 +41,20 @@ pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
     (bytes + LINE_OVERHEAD * packets).max(LINE_MINIMUM * packets)
 }
 
-/// A rate that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is no rate: write `none`, or a number with K, M or G, from 1M to 100G{advice}",
-    advice = zero_advice(.0)
-)]
-pub struct RateError(String);
-
 impl FromStr for LinkRate {
-    type Err = RateError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.eq_ignore_ascii_case("none") {
             return Ok(Self(None));
         }
-        let error = || RateError(text.to_owned());
+        let error = || {
+            let advice = zero_advice(text);
+            format!(
+                "{text:?} is no rate: write `none`, or a number with K, M or G, from 1M to \
+                 100G{advice}"
+            )
+        };
         let (digits, factor) = match text.char_indices().last().ok_or_else(error)? {
             (at, 'k' | 'K') => (&text[..at], 1e3),
             (at, 'm' | 'M') => (&text[..at], 1e6),

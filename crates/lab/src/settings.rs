@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rate::LinkRate;
 pub use fleet::FleetSettings;
-pub use replay::{Replay, ReplayDevices, ReplaySource};
+pub use replay::{Replay, ReplayDevices};
 pub use series::FlowSeries;
 
 /// The longest trial, seconds: a day.
@@ -185,9 +185,9 @@ settings! {
         /// replays; that of a controller which a fleet loads. Default: the last ones.
         core: usize,
         /// Rate of the hosts' links, both directions. Default: none.
-        port_rate: RateText,
+        port_rate: LinkRate,
         /// Rate of the link between switch and controller. Default: none.
-        control_rate: RateText,
+        control_rate: LinkRate,
         /// The share of a core that the switch's programs get together, `10 %`. Default: all.
         switch_cpu_share: CpuShare,
         /// The share of a core that the controller gets. Default: all.
@@ -247,25 +247,6 @@ settings! {
     }
 }
 
-/// A rate as it is written, `100M` or `none`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct RateText(pub LinkRate);
-
-impl TryFrom<String> for RateText {
-    type Error = crate::rate::RateError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Self)
-    }
-}
-
-impl From<RateText> for String {
-    fn from(rate: RateText) -> Self {
-        rate.0.to_string()
-    }
-}
-
 /// A text of the settings that is no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {text:?}: {why}")]
@@ -316,13 +297,13 @@ impl Settings {
     /// Rate of the hosts' links.
     #[must_use]
     pub fn port_rate(&self) -> LinkRate {
-        self.port_rate.map_or(LinkRate(None), |rate| rate.0)
+        self.port_rate.unwrap_or(LinkRate(None))
     }
 
     /// Rate of the control link.
     #[must_use]
     pub fn control_rate(&self) -> LinkRate {
-        self.control_rate.map_or(LinkRate(None), |rate| rate.0)
+        self.control_rate.unwrap_or(LinkRate(None))
     }
 
     /// Caches that are at work.
@@ -480,7 +461,8 @@ fn flow_mod(key: &'static str, text: &str) -> Result<FlowMod, SettingsError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FlowSeries, Forwarding, RateText, Settings};
+    use super::{FlowSeries, Forwarding, Settings};
+    use crate::rate::LinkRate;
 
     #[test]
     fn an_overlay_takes_over_what_is_there_and_leaves_the_rest() {
@@ -548,7 +530,7 @@ mod tests {
 
     #[test]
     fn rates_are_written_as_on_the_command_line() {
-        let rate = |text: &str| RateText::try_from(text.to_owned());
+        let rate = |text: &str| LinkRate::try_from(text.to_owned());
         assert_eq!(String::from(rate("100M").unwrap()), "100M");
         assert!(rate("fast").is_err());
     }

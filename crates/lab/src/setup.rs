@@ -33,10 +33,10 @@ use crate::testbed::PortName;
 use crate::testbed::agents::AgentsTestbed;
 use crate::testbed::fleet::FleetTestbed;
 use crate::testbed::memory::MemoryTestbed;
-use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP};
+use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
 use crate::testbed::wired::WiredTestbed;
-use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
+use crate::testbed::{CONTROLLER_PORT, Testbed};
 use crate::trial_error::TrialError;
 
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
@@ -206,19 +206,16 @@ impl SetupParts<'_> {
             let interfaces = wiring.ends.into_iter().map(|end| end.interface).collect();
             return Ok(Testbed::Wired(WiredTestbed::new(interfaces, rate_bps)?));
         }
-        let links =
-            LinkShape { port_rate: settings.port_rate(), control_rate: settings.control_rate() };
+        let (port_rate, control_rate) = (settings.port_rate(), settings.control_rate());
         Ok(match self.kind {
             TestbedKind::Kernel => Testbed::Kernel(NetnsTestbed::new(NetnsShape {
                 hosts: settings.ports(),
                 line: settings.line(),
-                links,
+                port_rate,
+                control_rate,
                 // A shaped link carries frames of a wire, for every switch.
-                offloads: match links.port_rate.0 {
-                    Some(_) => Offloads::Off,
-                    None => self.dut.offloads(),
-                },
-                joined: self.dut.joined(),
+                has_offloads: port_rate.0.is_none() && self.dut.has_offloads(),
+                is_wire: self.dut.is_wire(),
             })?),
             TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(self.dir)?),
         })

@@ -14,7 +14,7 @@ use programs::cancel::{Cancel, Stopped};
 
 use crate::setup::Setup;
 use crate::switch_client::{RefusedMessage, SwitchClient};
-use crate::testbed::netns::{Joined, NetnsTestbed};
+use crate::testbed::netns::NetnsTestbed;
 
 /// Longest way of a frame from port 1 to port 2.
 const CROSSING: Duration = Duration::from_millis(150);
@@ -80,7 +80,7 @@ impl<'a> SwitchAtPorts<'a> {
     /// The testbed whose links are the lab's to take away.
     fn links(&self) -> Option<&'a NetnsTestbed> {
         let bed = self.setup.bed().kernel();
-        bed.filter(|bed| bed.shape().joined == Joined::BySwitch)
+        bed.filter(|bed| !bed.shape().is_wire)
     }
 
     fn port(&mut self, number: u32) -> Result<&mut Port, CheckError> {

@@ -27,13 +27,11 @@ use generator::session::{Session, SessionOptions, Waiting};
 use netdev::Port;
 use openflow::MacAddr;
 use programs::cancel::{Cancel, Stopped};
-use serde::{Deserialize, Serialize};
 
 use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockComparison;
 use crate::hosts::{HOSTS, HostAddress, reflect};
 use crate::load::LinkSample;
-use crate::rate::LinkRate;
 use crate::stall::Stall;
 use crate::trial_error::TrialError;
 use agents::{AgentMeasurer, AgentsTestbed};
@@ -56,15 +54,6 @@ pub enum PortName {
     Memory(String),
     /// A virtual device of DPDK's, in the words of its option `--vdev`.
     Dpdk(String),
-}
-
-/// The links' parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkShape {
-    /// Rate of each host's link, both directions.
-    pub port_rate: LinkRate,
-    /// Rate of the link between switch and controller, both directions.
-    pub control_rate: LinkRate,
 }
 
 /// Silence after which nothing is on its way any more between the hosts: a controller that every
@@ -200,7 +189,7 @@ impl Testbed {
     #[must_use]
     pub fn port_rate(&self) -> Option<u64> {
         match self {
-            Self::Kernel(bed) => bed.shape().links.port_rate.0,
+            Self::Kernel(bed) => bed.shape().port_rate.0,
             Self::Memory(_) | Self::Replay(_) | Self::Fleet(_) => None,
             Self::Wired(bed) => bed.port_rate(),
             Self::Agents(bed) => bed.port_rate(),

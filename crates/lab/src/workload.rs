@@ -15,7 +15,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::text::parse_flow_mod;
 use openflow::{Action, Field, Instruction, PortNo};
 
-use crate::settings::{Replay, ReplaySource};
+use crate::settings::Replay;
 
 /// One workload, whose files are there.
 #[derive(Clone, Debug)]
@@ -24,19 +24,10 @@ pub(crate) struct Workload {
     pub(crate) name: String,
     /// The trace.
     pub(crate) trace: PathBuf,
-    /// The flow entries.
-    pub(crate) entries: Entries,
+    /// Number of flow entries that are made; else they are in `NAME.flows` beside the trace.
+    pub(crate) entries: Option<u32>,
     /// Packets of the trace.
     pub(crate) frames: usize,
-}
-
-/// Source of a workload's flow entries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entries {
-    /// In a file.
-    File(PathBuf),
-    /// So many are made.
-    Made(u32),
 }
 
 impl Workload {
@@ -45,15 +36,17 @@ impl Workload {
     /// # Errors
     /// As [`Workload::find`]; a trace that cannot be written.
     pub(crate) fn of(replay: &Replay, scratch: &Path) -> Result<Self> {
-        match replay.source()? {
-            ReplaySource::Files { folder, name } => Self::find(folder, name),
-            ReplaySource::Made { flows, entries } => Ok(Self {
-                name: format!("{flows} flows"),
-                trace: made::trace(scratch, flows)?,
-                entries: Entries::Made(entries),
-                frames: flows as usize,
-            }),
+        replay.check()?;
+        if let (Some(folder), Some(name)) = (&replay.folder, &replay.name) {
+            return Self::find(folder, name);
         }
+        let flows = replay.flows.unwrap_or_default();
+        Ok(Self {
+            name: format!("{flows} flows"),
+            trace: made::trace(scratch, flows)?,
+            entries: replay.entries,
+            frames: flows as usize,
+        })
     }
 
     /// The workload `name` of the folder.
@@ -73,14 +66,13 @@ impl Workload {
             );
             Ok(path)
         };
-        let (trace, flows) = (file("pcap")?, file("flows")?);
+        let (trace, _) = (file("pcap")?, file("flows")?);
         let bytes = files::read(&trace, files::CAPTURE_MAX)
             .with_context(|| format!("{}", trace.display()))?;
         let capture =
             netdev::pcap::Capture::parse(bytes).with_context(|| format!("{}", trace.display()))?;
         ensure!(!capture.is_empty(), "{}: no packet", trace.display());
-        let entries = Entries::File(flows);
-        Ok(Self { name: name.to_owned(), trace, entries, frames: capture.len() })
+        Ok(Self { name: name.to_owned(), trace, entries: None, frames: capture.len() })
     }
 
     /// The flow entries for that many pairs of ports, read as they are asked for.
@@ -91,9 +83,9 @@ impl Workload {
         &self,
         pairs: usize,
     ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>>>> {
-        let entries: Box<dyn Iterator<Item = Result<FlowMod>>> = match &self.entries {
-            Entries::File(path) => Box::new(of_file(path.clone())?),
-            Entries::Made(count) => Box::new(made::entries(*count)),
+        let entries: Box<dyn Iterator<Item = Result<FlowMod>>> = match self.entries {
+            None => Box::new(of_file(self.trace.with_extension("flows"))?),
+            Some(count) => Box::new(made::entries(count)),
         };
         Ok(spread(entries, pairs))
     }
@@ -159,7 +151,7 @@ mod tests {
     use openflow::flow::FlowModCommand;
     use openflow::text::{format_flow_mod, parse_flow_mod};
 
-    use super::{Entries, Workload, for_pair};
+    use super::{Workload, for_pair};
     use crate::settings::Replay;
 
     fn workload_of(folder: &std::path::Path, entries: &str) -> Workload {
@@ -198,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let made = Replay { flows: Some(5), entries: Some(3), ..Replay::default() };
         let workload = Workload::of(&made, folder.path()).unwrap();
-        assert_eq!((workload.frames, &workload.entries), (5, &Entries::Made(3)));
+        assert_eq!((workload.frames, workload.entries), (5, Some(3)));
         assert!(workload.trace.starts_with(folder.path()) && workload.trace.is_file());
         assert_eq!(workload.flow_mods(2).unwrap().count(), 6, "three for each pair of ports");
     }

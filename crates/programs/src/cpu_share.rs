@@ -35,14 +35,6 @@ pub struct CpuShare {
     pct: f64,
 }
 
-/// A share that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is no share of a core: write it as `10 %`, from 1 % on{advice}",
-    advice = zero_advice(.0)
-)]
-pub struct CpuShareError(String);
-
 impl CpuShare {
     /// The share in cores.
     #[must_use]
@@ -58,17 +50,20 @@ impl CpuShare {
 }
 
 impl FromStr for CpuShare {
-    type Err = CpuShareError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = text.strip_suffix('%').and_then(|number| parse_decimal(number.trim()));
         let pct = number.filter(|pct| SHARES_PCT.contains(pct));
-        pct.map(|pct| Self { pct }).ok_or_else(|| CpuShareError(text.to_owned()))
+        pct.map(|pct| Self { pct }).ok_or_else(|| {
+            let advice = zero_advice(text);
+            format!("{text:?} is no share of a core: write it as `10 %`, from 1 % on{advice}")
+        })
     }
 }
 
 impl TryFrom<String> for CpuShare {
-    type Error = CpuShareError;
+    type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()

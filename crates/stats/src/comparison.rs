@@ -9,8 +9,8 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::CONFIDENCE;
-use crate::error::{StatsError, check};
 use crate::figure::Observed;
+use crate::order::are_finite;
 
 /// Meaning of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl Comparison {
     /// interval runs from the lowest end to the highest; where even the direction is open there is
     /// no evidence for a difference.
     ///
-    /// # Errors
-    /// There are less than two pairs, or a value is not finite.
-    pub fn of(pairs: &[(Observed, Observed)]) -> Result<Self, StatsError> {
+    /// None of less than two pairs, or of a value that is not finite.
+    #[must_use]
+    pub fn of(pairs: &[(Observed, Observed)]) -> Option<Self> {
         let is_positive = |(a, b): &(Observed, Observed)| {
             [a.value, a.low, a.high, b.value, b.low, b.high].iter().all(|value| *value > 0.0)
         };
@@ -67,7 +67,7 @@ impl Comparison {
         let most = all.map(|one| one.mean + one.reach).into_iter().fold(-f64::INFINITY, f64::max);
         let p_value = all.map(|one| one.p_value).into_iter().fold(0.0, f64::max);
         let value = |of: f64| if scale == Scale::Ratio { of.exp() } else { of };
-        Ok(Self {
+        Some(Self {
             pairs: pairs.len(),
             scale,
             estimate: value(middle.mean),
@@ -78,10 +78,8 @@ impl Comparison {
     }
 
     /// Of values that are known as they are, the first of each list with the first of the other.
-    ///
-    /// # Errors
-    /// As [`Self::of`].
-    pub fn of_values(first: &[f64], second: &[f64]) -> Result<Self, StatsError> {
+    #[must_use]
+    pub fn of_values(first: &[f64], second: &[f64]) -> Option<Self> {
         let pairs = first.iter().zip(second).map(|(a, b)| ((*a).into(), (*b).into()));
         Self::of(&pairs.collect::<Vec<_>>())
     }
@@ -111,21 +109,23 @@ struct Student {
 }
 
 impl Student {
-    fn of(differences: &[f64], t: f64) -> Result<Self, StatsError> {
-        check(differences, 2)?;
+    fn of(differences: &[f64], t: f64) -> Option<Self> {
+        if differences.len() < 2 || !are_finite(differences) {
+            return None;
+        }
         let n = differences.len() as f64;
         let mean = differences.iter().sum::<f64>() / n;
         let squares: f64 = differences.iter().map(|one| (one - mean).powi(2)).sum();
         let error = (squares / (n - 1.0) / n).sqrt();
         if error <= mean.abs() * 1e-12 {
             // Pairs that do not vary leave nothing to chance.
-            return Ok(Self { mean, reach: 0.0, p_value: f64::from(u8::from(mean == 0.0)) });
+            return Some(Self { mean, reach: 0.0, p_value: f64::from(u8::from(mean == 0.0)) });
         }
         let p_value = match StudentsT::new(0.0, 1.0, n - 1.0) {
             Ok(student) => (2.0 * student.sf((mean / error).abs())).min(1.0),
             Err(_) => 1.0,
         };
-        Ok(Self { mean, reach: t * error, p_value })
+        Some(Self { mean, reach: t * error, p_value })
     }
 }
 
@@ -157,7 +157,6 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::{Comparison, Scale, holm, quantile_of_t};
-    use crate::error::StatsError;
     use crate::figure::Observed;
 
     fn close(a: f64, b: f64) -> bool {
@@ -194,9 +193,8 @@ mod tests {
         assert_eq!((equal.low, equal.high, equal.p_value), (1.0, 1.0, 1.0));
         let other = Comparison::of_values(&[5.0; 3], &[4.0; 3]).unwrap();
         assert!(other.is_different() && other.p_value == 0.0, "{other:?}");
-        let one = Comparison::of_values(&[1.0], &[1.0]);
-        assert_eq!(one, Err(StatsError::TooFew { n: 1, needed: 2 }));
-        assert!(Comparison::of_values(&[1.0, f64::NAN], &[1.0; 2]).is_err());
+        assert!(Comparison::of_values(&[1.0], &[1.0]).is_none());
+        assert!(Comparison::of_values(&[1.0, f64::NAN], &[1.0; 2]).is_none());
     }
 
     /// Both searches end between 95 and 105: equal values say nothing about which is more.

@@ -5,8 +5,7 @@
 //! side of it (Conover, "Practical nonparametric statistics", 3rd edition, section 3.2). It must
 //! never reach beyond what was seen.
 
-use crate::error::check;
-use crate::order::{median, quantile, sorted};
+use crate::order::{are_finite, median, quantile, sorted};
 
 /// The value of a start, with the lowest and the highest one that agree with what was seen, such
 /// as the rates between which a search ended.
@@ -53,7 +52,8 @@ impl Figure {
     #[must_use]
     pub fn of(starts: &[Observed]) -> Option<Self> {
         let all = |part: fn(&Observed) -> f64| starts.iter().map(part);
-        check(&all(|start| start.value + start.low + start.high).collect::<Vec<f64>>(), 1).ok()?;
+        let sums = all(|start| start.value + start.low + start.high);
+        are_finite(&sums.collect::<Vec<f64>>()).then_some(())?;
         Some(Self {
             median: median(&all(|start| start.value).collect::<Vec<f64>>())?,
             low: all(|start| start.low).reduce(f64::min)?,
@@ -87,7 +87,7 @@ pub struct Summary {
 /// Summarises `samples`; `None` when there are none or one is not finite.
 #[must_use]
 pub fn summarise(samples: &[f64]) -> Option<Summary> {
-    check(samples, 1).ok()?;
+    (!samples.is_empty() && are_finite(samples)).then_some(())?;
     let n = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / n;
     let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();

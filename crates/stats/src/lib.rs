@@ -9,14 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
-mod error;
 mod figure;
 mod order;
 #[cfg(test)]
 mod simulated;
 
 pub use comparison::{Comparison, Scale, holm};
-pub use error::StatsError;
 pub use figure::{Figure, Observed, Summary, range_confidence, summarise};
 pub use order::{median, quantile, samples_needed};
 

@@ -2,6 +2,11 @@
 
 use crate::CONFIDENCE;
 
+/// Whether all samples are finite numbers.
+pub(crate) fn are_finite(samples: &[f64]) -> bool {
+    samples.iter().all(|sample| sample.is_finite())
+}
+
 /// A copy in ascending order.
 pub(crate) fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut sorted = samples.to_vec();

@@ -39,15 +39,6 @@ pub enum GatherError {
     },
 }
 
-/// Results of many jobs.
-#[derive(Debug)]
-pub struct Gathered {
-    /// The results.
-    pub results: Results,
-    /// The jobs without a good result, with the reason.
-    pub missing: Vec<String>,
-}
-
 /// The ledger of a job.
 struct Measured {
     path: PathBuf,
@@ -89,11 +80,12 @@ impl Measured {
 }
 
 /// Makes one ledger in `folder` of those of jobs. Of a job that was measured more than once the
-/// first good measurement counts, or else the last.
+/// first good measurement counts, or else the last. With the results come the jobs without a good
+/// one, each with the reason.
 ///
 /// # Errors
 /// [`GatherError`].
-pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<Gathered, GatherError> {
+pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>), GatherError> {
     let mut chosen: BTreeMap<usize, Measured> = BTreeMap::new();
     let mut jobs = 0;
     for path in paths {
@@ -131,5 +123,5 @@ pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<Gathered, GatherError>
         }
     }
     let results = record.results().ok_or_else(no_results)?;
-    Ok(Gathered { results, missing })
+    Ok((results, missing))
 }

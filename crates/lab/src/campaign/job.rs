@@ -396,32 +396,19 @@ pub fn listed(campaign: &Campaign) -> Result<String, ScenarioError> {
     Ok(jobs.iter().enumerate().map(line).collect())
 }
 
-/// About how long a scenario takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioCost {
-    /// The scenario's name.
-    pub scenario: String,
-    /// Starts of switches.
-    pub starts: usize,
-    /// The duration. Trials in which the machine stalls are repeated, so it is no bound.
-    pub duration: Duration,
-}
-
-/// About how long each scenario of a campaign takes, for what the switches can do; a program that
-/// is not installed is found out by the run.
+/// About how long each scenario of a campaign takes, for what the switches can do: its name, the
+/// starts of switches, and the duration. A program that is not installed is found out by the run,
+/// and trials in which the machine stalls are repeated, so it is no bound.
 ///
 /// # Errors
 /// A scenario that is wrong.
-pub fn estimate(campaign: &Campaign) -> Result<Vec<ScenarioCost>, ScenarioError> {
-    let none = |scenario: &Scenario| {
-        let (scenario, duration) = (scenario.id.clone(), Duration::ZERO);
-        ScenarioCost { scenario, starts: 0, duration }
-    };
-    let mut all: Vec<ScenarioCost> = campaign.scenarios.iter().map(none).collect();
+pub fn estimate(campaign: &Campaign) -> Result<Vec<(String, usize, Duration)>, ScenarioError> {
+    let none = |scenario: &Scenario| (scenario.id.clone(), 0, Duration::ZERO);
+    let mut all: Vec<_> = campaign.scenarios.iter().map(none).collect();
     for job in jobs(campaign, campaign.has_floor())?.iter().filter(|job| job.check_fit().is_ok()) {
-        for of in all.iter_mut().filter(|of| of.scenario == job.scenario.id) {
-            of.starts += usize::from(!job.is_floor());
-            of.duration += job.cost();
+        for (_, starts, cost) in all.iter_mut().filter(|(of, ..)| *of == job.scenario.id) {
+            *starts += usize::from(!job.is_floor());
+            *cost += job.cost();
         }
     }
     Ok(all)

@@ -94,19 +94,11 @@ pub(super) struct SelectionArgs {
     set: Vec<String>,
 }
 
-/// Selection of a scenario.
-#[derive(Args, Debug)]
-pub(super) struct ShowArgs {
-    /// Its name (see `weir lab list`)
-    scenario: String,
-}
-
-impl ShowArgs {
-    pub(super) fn run(self) -> Result<ExitCode> {
-        let found = catalogue::find(&self.scenario)?;
-        files::print(&found.into_iter().map(|scenario| scenario.source).collect::<String>())?;
-        Ok(ExitCode::SUCCESS)
-    }
+/// Prints the file of a scenario.
+pub(super) fn show(scenario: &str) -> Result<ExitCode> {
+    let found = catalogue::find(scenario)?;
+    files::print(&found.into_iter().map(|scenario| scenario.source).collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The scenarios of a name, an evaluation or a file.
@@ -219,9 +211,9 @@ fn plan(campaign: &Campaign) -> Result<String> {
     let row = |name: &str, starts: usize, duration: Duration| {
         format!("{name:24} {starts:6} starts  about {}", time(duration))
     };
-    let rows = estimates.iter().map(|of| row(&of.scenario, of.starts, of.duration));
-    let starts = estimates.iter().map(|of| of.starts).sum();
-    let duration = estimates.iter().map(|of| of.duration).sum();
+    let rows = estimates.iter().map(|(name, starts, cost)| row(name, *starts, *cost));
+    let starts = estimates.iter().map(|(_, starts, _)| starts).sum();
+    let duration = estimates.iter().map(|(.., cost)| *cost).sum();
     let further = campaign.further_limit(duration).map(|limit| {
         let what = "further starts of headlines, until a ratio's interval is within 5 % of it:";
         format!("{what}\n{:38} at most {}", "", time(limit.saturating_sub(duration)))

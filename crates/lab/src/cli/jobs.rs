@@ -14,19 +14,11 @@ use crate::campaign::gather::gather;
 use crate::campaign::job::listed;
 use crate::service::ProgramPaths;
 
-const JOBS_EXAMPLES: &str = "\
+pub(super) const JOBS_EXAMPLES: &str = "\
 Examples:
   weir lab jobs E4 --dut weir,ovs --quick
   weir lab run E4 --dut weir,ovs --quick --job 0 --out jobs/0
   weir lab gather --out /tmp/e4 jobs/*";
-
-/// Selection of the jobs.
-#[derive(Args, Debug)]
-#[command(after_help = JOBS_EXAMPLES)]
-pub(super) struct JobsArgs {
-    #[command(flatten)]
-    selection: SelectionArgs,
-}
 
 /// Ledgers to gather.
 #[derive(Args, Debug)]
@@ -39,13 +31,11 @@ pub(super) struct GatherArgs {
     output: OutputArgs,
 }
 
-impl JobsArgs {
-    pub(super) fn run(self) -> Result<ExitCode> {
-        // Nothing is started here.
-        let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
-        files::print(&listed(&self.selection.campaign(paths, PathBuf::new())?)?)?;
-        Ok(ExitCode::SUCCESS)
-    }
+/// Prints the jobs of a selection; nothing is started.
+pub(super) fn list(selection: &SelectionArgs) -> Result<ExitCode> {
+    let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
+    files::print(&listed(&selection.campaign(paths, PathBuf::new())?)?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 impl GatherArgs {
@@ -54,12 +44,10 @@ impl GatherArgs {
         std::fs::create_dir_all(out)
             .with_context(|| format!("cannot make the folder {}", out.display()))?;
         let _lock = FolderLock::take(out)?;
-        let gathered = gather(&self.ledger, out)?;
-        publish(&gathered.results, &self.output)?;
-        for missing in &gathered.missing {
-            files::eprint_line(format_args!("{missing}"));
-        }
-        let is_whole = gathered.missing.is_empty() && gathered.results.is_whole();
+        let (results, missing) = gather(&self.ledger, out)?;
+        publish(&results, &self.output)?;
+        missing.iter().for_each(|one| files::eprint_line(format_args!("{one}")));
+        let is_whole = missing.is_empty() && results.is_whole();
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

@@ -15,7 +15,6 @@ use super::{Dut, DutId, DutPlan, StartedDut, no_openflow};
 use crate::hosts::HOSTS;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
-use crate::testbed::netns::Offloads;
 
 /// Makes it between devices of a namespace.
 type Make = fn(&Namespace, &Rtnl, &[&str], &mut Service) -> Result<(), ServiceError>;
@@ -134,8 +133,8 @@ impl Dut for InKernel {
         (self.check)(settings)
     }
 
-    fn offloads(&self) -> Offloads {
-        Offloads::Kept
+    fn has_offloads(&self) -> bool {
+        true
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {

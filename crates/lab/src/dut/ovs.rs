@@ -17,7 +17,6 @@ use super::{Dut, DutId, DutPlan, PortName, StartedDut, bridge_name};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Settings};
-use crate::testbed::netns::Offloads;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
@@ -101,8 +100,8 @@ impl Dut for Ovs {
         self.id
     }
 
-    fn offloads(&self) -> Offloads {
-        if self.has_tso { Offloads::Kept } else { Offloads::Off }
+    fn has_offloads(&self) -> bool {
+        self.has_tso
     }
 
     fn programs(&self, _settings: &ProgramPaths) -> Result<Vec<Program>, Missing> {

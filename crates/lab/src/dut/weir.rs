@@ -19,7 +19,6 @@ use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::Testbed;
-use crate::testbed::netns::Offloads;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
@@ -320,8 +319,8 @@ impl Dut for WeirSwitch {
         Ok(())
     }
 
-    fn offloads(&self) -> Offloads {
-        Offloads::Kept
+    fn has_offloads(&self) -> bool {
+        true
     }
 
     fn replays(&self, _replay: &Replay) -> Result<(), String> {

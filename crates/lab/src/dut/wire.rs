@@ -4,7 +4,6 @@
 use super::{Dut, DutId, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::netns::Joined;
 
 const ABOUT: &str =
     "No switch: one link between the hosts, which is the limit and the lab's own floor";
@@ -29,8 +28,8 @@ impl Dut for DirectLink {
         }
     }
 
-    fn joined(&self) -> Joined {
-        Joined::Directly
+    fn is_wire(&self) -> bool {
+        true
     }
 
     fn start(&self, _plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {

@@ -5,7 +5,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{
-    Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, channel_error, idle_cpu,
+    Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, idle_cpu,
 };
 use crate::load::ProcessRole;
 use crate::setup::Setup;
@@ -65,18 +65,14 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         ("channel_connect_ms", connect_ms),
     ];
     values.extend(cores.map(|cores| ("channel_cores", cores)));
-    let distribution = |metric, sorted: &[f64]| TrialDistribution {
-        metric,
-        count: sorted.len() as u64,
-        quantiles: SHARES.iter().map(|share| (*share, quantile(sorted, *share))).collect(),
+    let of = |metric, sorted: &[f64]| {
+        let quantiles = SHARES.iter().map(|share| (*share, quantile(sorted, *share)));
+        distribution(metric, sorted.len() as u64, quantiles.collect())
     };
     Ok(Trial {
         values,
         tool: "the lab's OpenFlow client".into(),
-        distributions: vec![
-            distribution("channel_echo_ms", &echo),
-            distribution("channel_barrier_ms", &barrier),
-        ],
+        distributions: vec![of("channel_echo_ms", &echo), of("channel_barrier_ms", &barrier)],
         raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
         ..Trial::default()
     })

@@ -12,11 +12,12 @@ use programs::cancel::Cancel;
 use serde_json::json;
 
 use super::{
-    Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, Values, channel_error,
+    Method, MethodContext, Metric, Trial, TrialError, Values, channel_error, distribution,
     idle_cpu, leave_out_quantile,
 };
 use crate::fleet::{Fleet, FleetPlan, proactive, topology};
 use crate::load::{Observer, ProcessRole, Watched};
+use crate::results::MeasuredDistribution;
 use crate::settings::{self, Settings};
 use crate::testbed::Testbed;
 use emulator::{Buffering, Oddities, Pace, Tally, Times};
@@ -139,7 +140,7 @@ pub(super) const PROACTIVE: Method = Method {
         run(context, false, |plan, _, cancel| {
             let (mut values, times) = proactive::measure(&plan, cancel)?;
             leave_out_quantile(&mut values, "proactive_p99_us", (0.99, times.count()));
-            let distributions = vec![distribution("proactive_p50_us", &times)];
+            let distributions = vec![of_times("proactive_p50_us", &times)];
             Ok(Trial { values, distributions, ..Trial::default() })
         })
     },
@@ -238,7 +239,7 @@ fn load(plan: FleetPlan, cancel: &Cancel) -> Result<Trial> {
     let odd = &tally.oddities;
     let mut distributions = Vec::new();
     let values = if keeps_times {
-        distributions.push(distribution("answer_p50_us", &tally.times));
+        distributions.push(of_times("answer_p50_us", &tally.times));
         let mut values = vec![
             ("answer_p50_us", tally.times.at_us(0.5)),
             ("answer_p99_us", tally.times.at_us(0.99)),
@@ -262,10 +263,10 @@ fn load(plan: FleetPlan, cancel: &Cancel) -> Result<Trial> {
 }
 
 /// The distribution of times.
-fn distribution(metric: &'static str, times: &Times) -> TrialDistribution {
+fn of_times(metric: &str, times: &Times) -> MeasuredDistribution {
     const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0];
     let quantiles = SHARES.iter().map(|share| (*share, times.at_us(*share))).collect();
-    TrialDistribution { metric, count: times.count(), quantiles }
+    distribution(metric, times.count(), quantiles)
 }
 
 /// All switches connect at once, and then are silent.

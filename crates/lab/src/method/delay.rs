@@ -8,7 +8,7 @@ use generator::method::{Measurer as _, TrialInput};
 use generator::receiver::{Distribution, StreamReport};
 
 use super::{
-    Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
+    Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, distribution_us,
     leave_out_quantile, traffic,
 };
 use crate::testbed::method_error;
@@ -80,8 +80,8 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         tool: traffic::TOOL.into(),
         load,
         distributions: vec![
-            TrialDistribution::in_us("delay_p50_us", delay),
-            TrialDistribution::in_us("jitter_us", ipdv),
+            distribution_us("delay_p50_us", delay),
+            distribution_us("jitter_us", ipdv),
         ],
         resolutions,
         raw: serde_json::json!({

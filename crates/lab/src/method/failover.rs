@@ -109,14 +109,9 @@ fn spread_ms(report: &StreamReport) -> f64 {
     spread.max(0.0) / 1e6
 }
 
-/// When things were done, nanoseconds of the generator's clock.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    /// The link was pulled.
-    pulled_ns: u64,
-    /// The last frame was due.
-    end_ns: u64,
-}
+/// Moments at which the link was pulled and the last frame was due, nanoseconds of the generator's
+/// clock.
+type Times = (u64, u64);
 
 /// Fate of the frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,7 +131,7 @@ impl Takeover {
     /// # Errors
     /// Accounts that show no takeover, in words.
     fn of(
-        times: Times,
+        (pulled_ns, end_ns): Times,
         sent: u64,
         [pulled, other]: [Option<&StreamReport>; 2],
         rate_pps: f64,
@@ -150,10 +145,10 @@ impl Takeover {
         let Some((before, behind)) = pulled.zip(other) else {
             return Err(format!("{counts}: no other port took over"));
         };
-        let had_carried = behind.first_ns.is_some_and(|first_ns| first_ns < times.pulled_ns);
+        let had_carried = behind.first_ns.is_some_and(|first_ns| first_ns < pulled_ns);
         let (gap, arrived) = if had_carried {
             // Silence up to the end of the schedule is a gap too.
-            let at_end_ns = times.end_ns.saturating_sub(behind.last_ns.unwrap_or(0));
+            let at_end_ns = end_ns.saturating_sub(behind.last_ns.unwrap_or(0));
             let silent_ns = behind.longest_gap_ns.max(at_end_ns);
             (Some(Gap::of(silent_ns, spread_ms(behind), rate_pps)), behind.received)
         } else {
@@ -193,7 +188,7 @@ fn pull(
             ));
         };
         let end_ns = seen.start_ns + (settings.duration_s() * 1e9) as u64;
-        Ok((seen.statistics, Times { pulled_ns, end_ns }))
+        Ok((seen.statistics, (pulled_ns, end_ns)))
     })
 }
 
@@ -210,7 +205,7 @@ mod tests {
     use super::{Takeover, Times};
     use generator::receiver::StreamReport;
 
-    const TIMES: Times = Times { pulled_ns: 300_000_000, end_ns: 900_000_000 };
+    const TIMES: Times = (300_000_000, 900_000_000);
 
     fn report(received: u64, first_ms: u64, last_ms: u64, longest_gap_ms: u64) -> StreamReport {
         let ns = |ms: u64| ms * 1_000_000;

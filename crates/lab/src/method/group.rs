@@ -43,13 +43,13 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         others.map(|port| seen.streams.iter().map(|stream| copies(stream, port)).sum()).collect();
     let sent: u64 = seen.streams.iter().map(|stream| stream.sent).sum();
     let wanted = settings.count.map_or(counts.len(), |count| count as usize);
-    let spread = Spread::of(sent, &counts, wanted)
+    let [copies, least_pct, most_pct] = spread(sent, &counts, wanted)
         .ok_or_else(|| TrialError::Output { program: "group", what: "nothing sent".into() })?;
     Ok(Trial {
         values: vec![
-            ("group_copies", spread.copies),
-            ("group_least_pct", spread.least_pct),
-            ("group_most_pct", spread.most_pct),
+            ("group_copies", copies),
+            ("group_least_pct", least_pct),
+            ("group_most_pct", most_pct),
         ],
         tool: traffic::TOOL.into(),
         load,
@@ -63,42 +63,26 @@ fn copies(stream: &generator::statistics::StreamStatistics, port: usize) -> u64 
     traffic::report(stream, port).map_or(0, |report| report.received + report.duplicated)
 }
 
-/// Spread of frames over ports.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    copies: f64,
-    least_pct: f64,
-    most_pct: f64,
-}
-
-impl Spread {
-    /// Of the first `wanted` ports; all count as copies. None where nothing was sent.
-    fn of(sent: u64, counts: &[u64], wanted: usize) -> Option<Self> {
-        let share = |count: u64| 100.0 * count as f64 / sent as f64;
-        let wanted = &counts[..wanted.clamp(1, counts.len().max(1)).min(counts.len())];
-        let (least, most) = (wanted.iter().min()?, wanted.iter().max()?);
-        (sent > 0).then(|| Self {
-            copies: counts.iter().sum::<u64>() as f64 / sent as f64,
-            least_pct: share(*least),
-            most_pct: share(*most),
-        })
-    }
+/// Copies of a frame at all ports, and the least and the most of the first `wanted` ports in percent;
+/// none where nothing was sent.
+fn spread(sent: u64, counts: &[u64], wanted: usize) -> Option<[f64; 3]> {
+    let share = |count: u64| 100.0 * count as f64 / sent as f64;
+    let wanted = &counts[..wanted.clamp(1, counts.len().max(1)).min(counts.len())];
+    let (least, most) = (wanted.iter().min()?, wanted.iter().max()?);
+    let copies = counts.iter().sum::<u64>() as f64 / sent as f64;
+    (sent > 0).then(|| [copies, share(*least), share(*most)])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Spread;
+    use super::spread;
 
     #[test]
     fn copies_and_shares_are_of_what_was_sent() {
-        let spread = |counts: &[u64], wanted| Spread::of(100, counts, wanted);
-        let all = Spread { copies: 2.0, least_pct: 100.0, most_pct: 100.0 };
-        assert_eq!(spread(&[100, 100], 2), Some(all));
-        let select = Spread { copies: 1.0, least_pct: 40.0, most_pct: 60.0 };
-        assert_eq!(spread(&[40, 60], 2), Some(select));
-        let one = Spread { copies: 1.0, least_pct: 100.0, most_pct: 100.0 };
-        assert_eq!(spread(&[100, 0], 1), Some(one));
-        assert_eq!(spread(&[], 2), None);
-        assert_eq!(Spread::of(0, &[0], 1), None);
+        assert_eq!(spread(100, &[100, 100], 2), Some([2.0, 100.0, 100.0]));
+        assert_eq!(spread(100, &[40, 60], 2), Some([1.0, 40.0, 60.0]));
+        assert_eq!(spread(100, &[100, 0], 1), Some([1.0, 100.0, 100.0]));
+        assert_eq!(spread(100, &[], 2), None);
+        assert_eq!(spread(0, &[0], 1), None);
     }
 }

@@ -127,20 +127,6 @@ pub(super) fn served<T>(
     })
 }
 
-#[derive(Debug, Deserialize)]
-struct Document {
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    end: End,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct End {
-    sum_sent: Option<Sum>,
-    sum_received: Option<Sum>,
-}
-
 /// One of the sums at the end of iperf3's document.
 #[derive(Clone, Debug, Deserialize)]
 struct Sum {
@@ -175,14 +161,16 @@ fn parse(text: &str) -> Result<(Sum, Sum), TrialError> {
         .zip(text.rfind('}'))
         .and_then(|(start, end)| text.get(start..=end))
         .ok_or_else(|| wrong(format!("no JSON: {}", text.trim_end())))?;
-    let document: Document =
+    let document: serde_json::Value =
         serde_json::from_str(json).map_err(|error| wrong(format!("unreadable JSON: {error}")))?;
-    if let Some(error) = document.error {
-        return Err(wrong(error));
+    if let Some(error) = document["error"].as_str() {
+        return Err(wrong(error.to_owned()));
     }
-    let sent = document.end.sum_sent.ok_or_else(|| wrong("no sum_sent".into()))?;
-    let received = document.end.sum_received.ok_or_else(|| wrong("no sum_received".into()))?;
-    Ok((sent, received))
+    let sum = |name: &str| {
+        let sum = Sum::deserialize(&document["end"][name]);
+        sum.map_err(|error| wrong(format!("no {name}: {error}")))
+    };
+    Ok((sum("sum_sent")?, sum("sum_received")?))
 }
 
 #[cfg(test)]

@@ -22,33 +22,11 @@ const EMPTYING: f64 = 1.0 / 3.0;
 /// Frames that come later are late; a meter drops and does not delay.
 const GRACE_S: f64 = 0.1;
 
-/// Rate of a meter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum MeterRate {
-    /// Bits a second.
-    Bits(f64),
-    /// Packets a second.
-    Packets(f64),
-}
-
-impl MeterRate {
-    /// Of the first band.
-    fn of(meter: &MeterMod) -> Option<Self> {
-        let rate = f64::from(meter.bands.first()?.rate);
-        Some(if meter.flags.contains(MeterFlags::PKTPS) {
-            Self::Packets(rate)
-        } else {
-            Self::Bits(1e3 * rate)
-        })
-    }
-
-    /// In frames a second, for frames of `frame_bits`.
-    fn pps(self, frame_bits: f64) -> f64 {
-        match self {
-            Self::Bits(bps) => bps / frame_bits,
-            Self::Packets(pps) => pps,
-        }
-    }
+/// Rate of a meter's first band in frames a second, for frames of `frame_bits`.
+fn rate_pps(meter: &MeterMod, frame_bits: f64) -> Option<f64> {
+    let rate = f64::from(meter.bands.first()?.rate);
+    let is_packets = meter.flags.contains(MeterFlags::PKTPS);
+    Some(if is_packets { rate } else { 1e3 * rate / frame_bits })
 }
 
 pub(super) const METER: Method = Method {
@@ -69,13 +47,13 @@ pub(super) const METER: Method = Method {
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let settings = context.settings;
     let meters = settings.meter_mods().map_err(|error| wrong(error.to_string()))?;
-    let Some(rate) = meters.first().and_then(MeterRate::of) else {
+    let frame_size = settings.frame_size();
+    let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
+    let first = meters.first().and_then(|meter| rate_pps(meter, frame_bits));
+    let Some(configured_pps) = first else {
         return Err(wrong("the cell has no meter with a band".to_owned()));
     };
     drop(context.client("has no meters")?);
-    let frame_size = settings.frame_size();
-    let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
-    let configured_pps = rate.pps(frame_bits);
     let offered_pps = settings
         .rate_pps
         .or_else(|| settings.load_bps.map(|bps| bps / frame_bits))
@@ -172,18 +150,16 @@ impl Metered {
 
 #[cfg(test)]
 mod tests {
-    use super::MeterRate;
+    use super::rate_pps;
     use openflow::meter::MeterModCommand;
     use openflow::text::parse_meter_mod;
 
     #[test]
     fn rates_are_those_of_the_first_band() {
-        let rate = |text: &str| {
-            MeterRate::of(&parse_meter_mod(text, MeterModCommand::Add).unwrap()).unwrap()
-        };
+        let rate =
+            |text: &str| rate_pps(&parse_meter_mod(text, MeterModCommand::Add).unwrap(), 1_000.0);
         let bits = rate("meter=1,kbps,burst,band=type=drop,rate=1000,burst_size=100");
-        assert_eq!(bits, MeterRate::Bits(1e6));
-        assert_eq!(bits.pps(1_000.0), 1_000.0);
-        assert_eq!(rate("meter=1,pktps,band=type=drop,rate=500"), MeterRate::Packets(500.0));
+        assert_eq!(bits, Some(1_000.0));
+        assert_eq!(rate("meter=1,pktps,band=type=drop,rate=500"), Some(500.0));
     }
 }

@@ -23,8 +23,8 @@ use programs::cancel::Stopped;
 use super::rate::{self, measure};
 use super::search::{Attempt, Found, Range, received_pps};
 use super::{
-    Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
-    channel_error, delay, leave_out_quantile, traffic,
+    Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, channel_error, delay,
+    distribution_us, leave_out_quantile, traffic,
 };
 use crate::switch_client::SwitchClient;
 
@@ -92,37 +92,31 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let searched = searched?;
     let (values, resolutions) = figures(&searched.found, &delays);
     let mut trial = searched.trial(context.settings);
-    trial.raw["packet_ins_at_low_load"] = delays.up.count.into();
-    trial.raw["packet_outs_that_arrived"] = delays.down.count.into();
+    trial.raw["packet_ins_at_low_load"] = delays[0].count.into();
+    trial.raw["packet_outs_that_arrived"] = delays[1].count.into();
     Ok(Trial {
         values,
         tool: TOOL.into(),
         distributions: vec![
-            TrialDistribution::in_us("packet_in_us", &delays.up),
-            TrialDistribution::in_us("packet_out_us", &delays.down),
+            distribution_us("packet_in_us", &delays[0]),
+            distribution_us("packet_out_us", &delays[1]),
         ],
         resolutions,
         ..trial
     })
 }
 
-/// The delays of both ways.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Delays {
-    /// From the due time at port 1 to the controller.
-    pub(super) up: Distribution,
-    /// From the controller to port 2.
-    pub(super) down: Distribution,
-}
+/// The delays from the due time at port 1 to the controller, and from there to port 2.
+pub(super) type Delays = [Distribution; 2];
 
 /// The figures, and what search and histograms leave open.
-pub(super) fn figures(found: &Found, delays: &Delays) -> (Values, Vec<Resolution>) {
+pub(super) fn figures(found: &Found, [up, down]: &Delays) -> (Values, Vec<Resolution>) {
     let (mut values, mut resolutions) = found.figures("packet_in_pps", "packet_in_most_pps");
     for (metric, of, share) in [
-        ("packet_in_us", &delays.up, 0.5),
-        ("packet_in_p99_us", &delays.up, 0.99),
-        ("packet_out_us", &delays.down, 0.5),
-        ("packet_out_p99_us", &delays.down, 0.99),
+        ("packet_in_us", up, 0.5),
+        ("packet_in_p99_us", up, 0.99),
+        ("packet_out_us", down, 0.5),
+        ("packet_out_p99_us", down, 0.99),
     ] {
         let (value_us, resolution) = delay::quantile_us(metric, of, share);
         values.push((metric, value_us));
@@ -157,7 +151,7 @@ fn delays(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Dela
     })?;
     let down = down.and_then(|report| report.delay);
     let down = down.ok_or_else(|| none("no packet-out came out of port 2"))?;
-    Ok(Delays { up, down })
+    Ok([up, down])
 }
 
 /// Fate of a burst.

@@ -218,7 +218,7 @@ fn packet_ins_and_packet_outs() {
                 let report = trial(&mut SimulatedMeasurer::new(model, random.u64()), 500.0, 1.0);
                 report.delay.unwrap()
             };
-            let delays = packet_in::Delays { up: way(ways_ns[0]), down: way(ways_ns[1]) };
+            let delays = [way(ways_ns[0]), way(ways_ns[1])];
             let model = DeviceModel::perfect(varied(capacity_pps, random), 8);
             let mut path = Simulated(SimulatedMeasurer::new(model, random.u64()));
             let (start_pps, max_pps, loss_max) = (500.0, 200_000.0, 0.0);

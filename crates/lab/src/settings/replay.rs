@@ -4,7 +4,7 @@
 //! The trace and the flow entries are those of a workload, two files of one name, or made: then a
 //! question is about their number and not about what they say.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,51 +41,24 @@ pub enum ReplayDevices {
     Dpdk,
 }
 
-/// Source of trace and flow entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplaySource<'a> {
-    /// Two files of one name.
-    Files {
-        /// Their folder.
-        folder: &'a Path,
-        /// Their name without its ending.
-        name: &'a str,
-    },
-    /// Made.
-    Made {
-        /// So many flows.
-        flows: u32,
-        /// So many flow entries.
-        entries: u32,
-    },
-}
-
 impl Replay {
-    /// Source of trace and flow entries.
-    ///
-    /// # Errors
-    /// They come from nowhere, or from two places, or more are to be made than can be.
-    pub fn source(&self) -> Result<ReplaySource<'_>, SettingsError> {
-        match (&self.folder, &self.name, self.flows, self.entries) {
-            (Some(folder), Some(name), None, None) => Ok(ReplaySource::Files { folder, name }),
-            (None, None, Some(flows), Some(entries)) => {
-                check_count("replay.flows", flows.into(), made::FLOWS_MAX.into())?;
-                check_count("replay.entries", entries.into(), made::ENTRIES_MAX.into())?;
-                Ok(ReplaySource::Made { flows, entries })
-            }
-            _ => {
-                let why = "use folder and name of a workload, or flows and entries";
-                Err(SettingsError::new("replay", &format!("{self:?}"), why))
-            }
-        }
-    }
-
     /// Whether it can be replayed.
     ///
     /// # Errors
-    /// Refuses settings that cannot be.
-    pub(super) fn check(&self) -> Result<(), SettingsError> {
-        self.source()?;
+    /// Refuses settings that cannot be: trace and flow entries come from nowhere, or from two
+    /// places, or more are to be made than can be.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        match (&self.folder, &self.name, self.flows, self.entries) {
+            (Some(_), Some(_), None, None) => {}
+            (None, None, Some(flows), Some(entries)) => {
+                check_count("replay.flows", flows.into(), made::FLOWS_MAX.into())?;
+                check_count("replay.entries", entries.into(), made::ENTRIES_MAX.into())?;
+            }
+            _ => {
+                let why = "use folder and name of a workload, or flows and entries";
+                return Err(SettingsError::new("replay", &format!("{self:?}"), why));
+            }
+        }
         match self.number_at.filter(|_| self.devices != ReplayDevices::Memory) {
             None => Ok(()),
             Some(at) => {
@@ -106,16 +79,15 @@ fn check_count(key: &'static str, count: u64, most: u64) -> Result<(), SettingsE
 
 #[cfg(test)]
 mod tests {
-    use super::{Replay, ReplayDevices, ReplaySource};
+    use super::{Replay, ReplayDevices};
 
     #[test]
     fn a_replay_has_one_source() {
         let read = |text: &str| toml::from_str::<Replay>(text).unwrap();
         let made = read("flows = 10\nentries = 20");
-        assert_eq!(made.source(), Ok(ReplaySource::Made { flows: 10, entries: 20 }));
         assert_eq!((made.devices, made.check()), (ReplayDevices::Memory, Ok(())));
         let files = read("folder = \"/tmp/w\"\nname = \"acl\"\nnumber_at = 34");
-        assert!(matches!(files.source(), Ok(ReplaySource::Files { name: "acl", .. })));
+        assert_eq!(files.check(), Ok(()));
         for wrong in ["", "flows = 1", "entries = 1", "name = \"a\"\nflows = 1"] {
             assert_eq!(read(wrong).check().unwrap_err().key, "replay", "{wrong}");
         }

@@ -14,9 +14,9 @@ use netdev::sys::link::{VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
-use super::LinkShape;
 use crate::hosts::{HOST_DEVICE, HostError, NamespaceContext, host_address};
 use crate::load::{LinkCount, LinkId, LinkSample};
+use crate::rate::LinkRate;
 
 /// The name of the switch's interface towards a host, which is counted from 0.
 #[must_use]
@@ -34,26 +34,6 @@ pub const CONTROLLER_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 2);
 /// Queue of a shaped link, in milliseconds of its rate.
 pub const QUEUE_MS: u32 = 20;
 
-/// Work that the hosts' devices leave to others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Offloads {
-    /// Nothing: a frame leaves a host as it would cross a cable.
-    #[default]
-    Off,
-    /// The kernel's usual ones: checksums and segmentation.
-    Kept,
-}
-
-/// The joint between the hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Joined {
-    /// Each has a device of the switch at the far end of its link.
-    #[default]
-    BySwitch,
-    /// Host 1 and host 2 have one link, without any switch: the limit, and the lab's own floor.
-    Directly,
-}
-
 /// Shape of a testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetnsShape {
@@ -62,20 +42,16 @@ pub struct NetnsShape {
     /// Number of switches in a line, at least one: host 1 is at the first, and all others are at
     /// the last.
     pub line: usize,
-    /// The links.
-    pub links: LinkShape,
-    /// Work that the hosts' devices leave to others.
-    pub offloads: Offloads,
-    /// The joint between the hosts.
-    pub joined: Joined,
-}
-
-impl NetnsShape {
-    /// Two hosts at a switch, with these links.
-    #[must_use]
-    pub fn two_hosts(links: LinkShape) -> Self {
-        Self { hosts: 2, line: 1, links, offloads: Offloads::Off, joined: Joined::BySwitch }
-    }
+    /// Rate of each host's link, both directions.
+    pub port_rate: LinkRate,
+    /// Rate of the link between switch and controller, both directions.
+    pub control_rate: LinkRate,
+    /// Whether the hosts' devices leave checksums and segmentation to others, as the kernel has
+    /// it. Else a frame leaves a host as it would cross a cable.
+    pub has_offloads: bool,
+    /// Whether host 1 and host 2 have one link, without any switch: the limit, and the lab's own
+    /// floor. Else each has a device of the switch at the far end of its link.
+    pub is_wire: bool,
 }
 
 /// The testbed; dropping it takes everything down.
@@ -109,12 +85,12 @@ impl NetnsTestbed {
             controller: NamespaceContext::new()?,
             shape,
         };
-        match shape.joined {
-            Joined::BySwitch => {
+        match shape.is_wire {
+            false => {
                 (0..bed.hosts.len()).try_for_each(|host| bed.add_host(host))?;
                 bed.switches.windows(2).try_for_each(|pair| bed.join(&pair[0], &pair[1]))?;
             }
-            Joined::Directly => bed.join_directly()?,
+            true => bed.join_directly()?,
         }
         (0..bed.switches.len()).try_for_each(|place| bed.add_control_link(place))?;
         bed.wait_for_links()?;
@@ -151,11 +127,11 @@ impl NetnsTestbed {
     }
 
     fn bring_port_up(&self, switch: &NamespaceContext, port: &str) -> Result<(), HostError> {
-        if self.shape.offloads == Offloads::Off {
+        if !self.shape.has_offloads {
             switch.offloads_off(port)?;
         }
         switch.bring_up(port, None)?;
-        if let Some(rate) = self.shape.links.port_rate.0 {
+        if let Some(rate) = self.shape.port_rate.0 {
             switch.rtnl.set_tbf(port, &Tbf::ethernet(rate, QUEUE_MS))?;
         }
         Ok(())
@@ -183,7 +159,7 @@ impl NetnsTestbed {
 
     fn bring_host_up(&self, index: usize) -> Result<(), HostError> {
         let host = &self.hosts[index];
-        if self.shape.offloads == Offloads::Off {
+        if !self.shape.has_offloads {
             host.offloads_off(HOST_DEVICE)?;
         }
         host.bring_up(HOST_DEVICE, Some(host_address(index).ip))?;
@@ -191,7 +167,7 @@ impl NetnsTestbed {
             let other = host_address(other);
             host.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(other.ip), other.mac)?;
         }
-        if let Some(rate) = self.shape.links.port_rate.0 {
+        if let Some(rate) = self.shape.port_rate.0 {
             host.rtnl.set_tbf(HOST_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
         }
         Ok(())
@@ -216,7 +192,7 @@ impl NetnsTestbed {
             (&self.controller, device.as_str(), CONTROLLER_IP),
         ];
         for (context, device, address) in ends {
-            if let Some(rate) = self.shape.links.control_rate.0 {
+            if let Some(rate) = self.shape.control_rate.0 {
                 // Segments as on the line: the link's counters then hold every header.
                 context.offloads_off(device)?;
                 context.rtnl.set_tbf(device, &Tbf::ethernet(rate, QUEUE_MS))?;
@@ -244,9 +220,9 @@ impl NetnsTestbed {
     /// The switch's devices: that of host 0 is port 1. None where the hosts are joined directly.
     #[must_use]
     pub fn ports(&self) -> Vec<String> {
-        match self.shape.joined {
-            Joined::BySwitch => (0..self.hosts.len()).map(port_name).collect(),
-            Joined::Directly => Vec::new(),
+        match self.shape.is_wire {
+            false => (0..self.hosts.len()).map(port_name).collect(),
+            true => Vec::new(),
         }
     }
 
@@ -314,7 +290,7 @@ impl NetnsTestbed {
     #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
         let ((first, second), (near, far)) = ((&self.hosts[0], &self.hosts[1]), self.ends());
-        let (ports, control) = (self.shape.links.port_rate.0, self.shape.links.control_rate.0);
+        let (ports, control) = (self.shape.port_rate.0, self.shape.control_rate.0);
         let sample = |id, context: &NamespaceContext, device: &str, rate_bps| LinkSample {
             id,
             rate_bps,
@@ -326,7 +302,7 @@ impl NetnsTestbed {
             sample(LinkId::ControlUp, near, CONTROL_DEVICE, control),
             sample(LinkId::ControlDown, &self.controller, CONTROL_DEVICE, control),
         ];
-        if self.shape.joined == Joined::BySwitch {
+        if !self.shape.is_wire {
             links.insert(1, sample(LinkId::Port1Out, near, &port_name(0), ports));
             links.insert(3, sample(LinkId::Port2Out, far, &port_name(1), ports));
         }
@@ -350,9 +326,9 @@ impl NetnsTestbed {
                 "Segmentation and checksum offloads are {} on the hosts' links, and off on the \
                  control link where it is shaped. Neighbours are entered by hand, IPv6 is off. \
                  TCP congestion control: {}.",
-                match self.shape.offloads {
-                    Offloads::Off => "off",
-                    Offloads::Kept => "left as the kernel has them",
+                match self.shape.has_offloads {
+                    false => "off",
+                    true => "left as the kernel has them",
                 },
                 tcp.trim_end()
             ),
@@ -367,17 +343,23 @@ fn host_end(host: usize) -> VethEnd<'static> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Joined, NetnsShape, NetnsTestbed};
+    use super::{NetnsShape, NetnsTestbed};
     use crate::hosts::{HOST_DEVICE, HOSTS};
     use crate::load::LinkId;
     use crate::rate::LinkRate;
-    use crate::testbed::LinkShape;
     use netdev::sys::link::Rtnl;
     use std::net::UdpSocket;
 
     fn shape(port: &str, control: &str) -> NetnsShape {
         let rate = |text: &str| text.parse::<LinkRate>().unwrap();
-        NetnsShape::two_hosts(LinkShape { port_rate: rate(port), control_rate: rate(control) })
+        NetnsShape {
+            hosts: 2,
+            line: 1,
+            port_rate: rate(port),
+            control_rate: rate(control),
+            has_offloads: false,
+            is_wire: false,
+        }
     }
 
     #[test]
@@ -403,8 +385,7 @@ mod tests {
     #[test]
     #[ignore = "needs root"]
     fn hosts_that_are_joined_directly_reach_each_other() {
-        let joined = Joined::Directly;
-        let bed = NetnsTestbed::new(NetnsShape { joined, ..shape("none", "none") });
+        let bed = NetnsTestbed::new(NetnsShape { is_wire: true, ..shape("none", "none") });
         let bed = bed.expect("needs root");
         assert!(bed.ports().is_empty());
         let open = |host: usize| {

@@ -309,7 +309,7 @@ mod tests {
     use super::{Counts, ReplayTestbed, await_steady_rate, ensure_cores, ensure_devices, ports};
     use crate::settings::{Replay, ReplayDevices, Settings};
     use crate::testbed::PortName;
-    use crate::workload::{Entries, Workload};
+    use crate::workload::Workload;
     use programs::cancel::Cancel;
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
         let workload = Workload {
             name: "w".to_owned(),
             trace: PathBuf::from("/t/w.pcap"),
-            entries: Entries::Made(1),
+            entries: Some(1),
             frames: 100_000,
         };
         let with = |devices, number_at| Replay { devices, number_at, ..Replay::default() };

@@ -380,10 +380,10 @@ fn gathered_jobs_have_the_results_of_a_run() {
     let reason = measured("2", 2).unwrap_err().to_string();
     assert!(reason.contains("there are 2 jobs"), "{reason}");
     let out = order("out").0;
-    let gathered = gather(&ledgers, &out).unwrap();
-    assert!(gathered.missing.is_empty(), "{:?}", gathered.missing);
-    assert!(timeless(&gathered.results) == timeless(&whole));
-    assert!(read(&out).unwrap() == gathered.results, "it is a ledger");
+    let (gathered, missing) = gather(&ledgers, &out).unwrap();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(timeless(&gathered) == timeless(&whole));
+    assert!(read(&out).unwrap() == gathered, "it is a ledger");
 
     // The second job failed first, and was cut off then.
     play(&[Act::Fails("no answer"), Act::Yields(9.0), Act::Yields(9.0), Act::Yields(9.0)]);
@@ -392,14 +392,13 @@ fn gathered_jobs_have_the_results_of_a_run() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, &text[..text.len() - 30]).unwrap();
     ledgers.splice(1..1, [failed.clone(), torn]);
-    assert!(timeless(&gather(&ledgers, &out).unwrap().results) == timeless(&whole));
-    let gathered = gather(&ledgers[..2], &out).unwrap();
-    let missing = "job 1 of 2: fakes on fake-switch: fake: fake: no answer";
-    assert_eq!(gathered.missing, [missing]);
-    let gathered = gather(&ledgers[..1], &out).unwrap();
-    assert_eq!(gathered.missing, ["job 1 of 2: no result"]);
-    assert_eq!(samples(&gathered.results), [[1.0], [2.0]]);
-    assert!(!gathered.results.notes.iter().any(|note| note.contains("parts")));
+    assert!(timeless(&gather(&ledgers, &out).unwrap().0) == timeless(&whole));
+    let (_, missing) = gather(&ledgers[..2], &out).unwrap();
+    assert_eq!(missing, ["job 1 of 2: fakes on fake-switch: fake: fake: no answer"]);
+    let (gathered, missing) = gather(&ledgers[..1], &out).unwrap();
+    assert_eq!(missing, ["job 1 of 2: no result"]);
+    assert_eq!(samples(&gathered), [[1.0], [2.0]]);
+    assert!(!gathered.notes.iter().any(|note| note.contains("parts")));
     // What is missing is measured by a run that goes on.
     play(&[3.0, 4.0].map(Act::Yields));
     let resumed = run(&resumed(TWO_POINTS, &out)).unwrap();

@@ -2,23 +2,12 @@
 
 use crate::limit::limiting;
 use crate::method::{Method, Trial};
-use crate::results::{MeasuredDistribution, TrialRecord};
+use crate::results::{CellState, MeasuredDistribution, TrialRecord};
 use crate::settings::{Forwarding, Settings};
 use crate::setup::Setup;
 
 /// The start of a trial, and its own number in it.
 pub(in crate::campaign) type TrialNumber = (usize, usize);
-
-/// Why there is no trial.
-#[derive(Debug)]
-pub(super) enum NoTrial {
-    /// It failed.
-    Failed(String),
-    /// The switch or the testbed cannot do it, whatever is tried.
-    Unfit(String),
-    /// A program that would have measured is not installed.
-    Missing(String),
-}
 
 /// The commands that a reader would type, with the first of the flow entries.
 pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
@@ -62,26 +51,23 @@ pub(super) fn hits_between(
     }
 }
 
-/// Filed form of a trial.
+/// Filed form of a trial, or of why there is none.
 pub(super) fn record(
     method: &Method,
     number: TrialNumber,
-    outcome: Result<Trial, NoTrial>,
+    outcome: Result<Trial, CellState>,
 ) -> TrialRecord {
     let trial = match outcome {
         Ok(trial) => trial,
-        Err(NoTrial::Failed(why) | NoTrial::Unfit(why) | NoTrial::Missing(why)) => {
-            return failed(method.id, number, why);
+        Err(state) => {
+            let why = state.absence().map_or("", |(_, why)| why);
+            return failed(method.id, number, why.to_owned());
         }
     };
     let saturating = trial.load.as_ref().filter(|_| method.saturates);
     let limit = saturating.map(|load| limiting(load, trial.carried));
-    let distributions = trial.distributions.into_iter().map(|of| MeasuredDistribution {
-        metric: of.metric.to_owned(),
-        start: number.0,
-        count: of.count,
-        quantiles: of.quantiles,
-    });
+    let distributions = trial.distributions.into_iter();
+    let distributions = distributions.map(|of| MeasuredDistribution { start: number.0, ..of });
     let values = trial.values.iter().filter(|(_, value)| value.is_finite());
     let resolutions =
         trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());

@@ -8,7 +8,7 @@ use programs::cancel::Stopped;
 use programs::held::Held;
 use programs::scratch;
 
-use super::trial::{NoTrial, commands, failed, hits_between, record};
+use super::trial::{commands, failed, hits_between, record};
 use super::{CampaignError, Run};
 use crate::campaign::job::{Job, controller_of};
 use crate::campaign::ledger::LedgerLine;
@@ -41,10 +41,7 @@ impl Job<'_> {
 
 /// A switch that is held still while others have their turns. A stopped process does not end, so it
 /// is let go before.
-pub(super) struct HeldDut {
-    _held: Vec<Held>,
-    started: Started,
-}
+pub(super) type HeldDut = (Vec<Held>, Started);
 
 /// A switch that runs. The folder goes last: its programs write into it.
 pub(super) struct Started {
@@ -81,7 +78,7 @@ impl Run<'_> {
             return self.note(format!("{}: left out, no time left", job.title(first)));
         }
         let started = match self.held.remove(&job.place(first)) {
-            Some(HeldDut { started, .. }) => started,
+            Some((_, started)) => started,
             None => {
                 self.progress.begin(&format!("{}: start", job.title(first)));
                 match self.start(job.dut, job.setup()) {
@@ -173,7 +170,7 @@ impl Run<'_> {
                         );
                     }
                 },
-                Err(why) => (Err(NoTrial::Failed(why)), Stall::default()),
+                Err(why) => (Err(CellState::Failed(why)), Stall::default()),
             };
             if let Err(absence) = &outcome {
                 self.note_absence(job, cell, method, absence)?;
@@ -216,12 +213,15 @@ impl Run<'_> {
         job: &Job<'_>,
         cell: &ScenarioCell,
         method: &Method,
-        absence: &NoTrial,
+        absence: &CellState,
     ) -> Result<(), CampaignError> {
         match absence {
-            NoTrial::Failed(_) => Ok(()),
-            NoTrial::Unfit(why) => self.set_state(job, cell, CellState::NotSupported(why.clone())),
-            NoTrial::Missing(why) => self.note(format!("No figures of {}: {why}", method.label)),
+            CellState::NotSupported(_) => self.set_state(job, cell, absence.clone()),
+            CellState::Failed(_)
+            | CellState::Measured
+            | CellState::Skipped(_)
+            | CellState::Pending(_) => Ok(()),
+            CellState::Missing(why) => self.note(format!("No figures of {}: {why}", method.label)),
         }
     }
 
@@ -330,7 +330,7 @@ impl Run<'_> {
         started: &mut Started,
         settings: &Settings,
         before: Option<f64>,
-    ) -> Result<(Result<Trial, NoTrial>, Stall), Stopped> {
+    ) -> Result<(Result<Trial, CellState>, Stall), Stopped> {
         let setup = &mut started.setup;
         let watched = setup.watched();
         let context = MethodContext {
@@ -351,7 +351,7 @@ impl Run<'_> {
             Ok(off) => off,
             Err(error) => {
                 let why = format!("choosing cores: {error}");
-                return Ok((Err(NoTrial::Failed(why)), Stall::default()));
+                return Ok((Err(CellState::Failed(why)), Stall::default()));
             }
         };
         let stall_ms = (self.outside.watch)(&mut || outcome = Some((method.run)(&context)));
@@ -362,12 +362,14 @@ impl Run<'_> {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
                 Ok(()) => Ok((Ok(trial), stall)),
-                Err(ended) => Ok((Err(NoTrial::Failed(ended.to_string())), stall)),
+                Err(ended) => Ok((Err(CellState::Failed(ended.to_string())), stall)),
             },
             Err(error) if error.is_stop() => Err(Stopped),
-            Err(TrialError::Unfit(reason)) => Ok((Err(NoTrial::Unfit(reason.to_owned())), stall)),
-            Err(TrialError::Missing(tool)) => Ok((Err(NoTrial::Missing(tool.0)), stall)),
-            Err(error) => Ok((Err(NoTrial::Failed(explain(setup, &error))), stall)),
+            Err(TrialError::Unfit(reason)) => {
+                Ok((Err(CellState::NotSupported(reason.to_owned())), stall))
+            }
+            Err(TrialError::Missing(tool)) => Ok((Err(CellState::Missing(tool.0)), stall)),
+            Err(error) => Ok((Err(CellState::Failed(explain(setup, &error))), stall)),
         }
     }
 
@@ -378,7 +380,7 @@ impl Run<'_> {
             started.setup.switch_pids().into_iter().map(Held::hold).collect();
         if let Ok(held) = held {
             let place = job.place(&job.cells[0]);
-            self.held.insert(place, HeldDut { _held: held, started });
+            self.held.insert(place, (held, started));
         }
     }
 }

@@ -28,20 +28,13 @@ fn value_at(start: &MeasuredDistribution, share: f64) -> Option<f64> {
     Some(low + part * (high - low))
 }
 
-/// At a share the lowest start, the median of the starts, and the highest.
-struct Level {
-    share: f64,
-    low: f64,
-    middle: f64,
-    high: f64,
-}
-
-fn levels(starts: &[&MeasuredDistribution]) -> Vec<Level> {
+/// A share with the lowest start, the median of the starts, and the highest.
+fn levels(starts: &[&MeasuredDistribution]) -> Vec<(f64, [f64; 3])> {
     let level = |share: f64| {
         let values: Vec<f64> = starts.iter().filter_map(|start| value_at(start, share)).collect();
         let low = values.iter().copied().reduce(f64::min)?;
         let high = values.iter().copied().reduce(f64::max)?;
-        Some(Level { share, low, middle: stats::median(&values)?, high })
+        Some((share, [low, stats::median(&values)?, high]))
     };
     SHARES.into_iter().filter_map(level).collect()
 }
@@ -66,9 +59,9 @@ pub(super) fn draw(
     let found: Vec<_> = curves.iter().copied().filter_map(of_curve).collect();
     let levels = || found.iter().flat_map(|(.., levels)| levels);
     // A tail leaves a linear scale no room for the rest.
-    let is_positive = levels().all(|level| level.low > 0.0);
-    let shown = levels().filter(|level| is_positive || (0.05..=0.95).contains(&level.share));
-    let mut values: Vec<f64> = shown.flat_map(|level| [level.low, level.high]).collect();
+    let is_positive = levels().all(|(_, [low, ..])| *low > 0.0);
+    let shown = levels().filter(|(share, _)| is_positive || (0.05..=0.95).contains(share));
+    let mut values: Vec<f64> = shown.flat_map(|(_, [low, _, high])| [*low, *high]).collect();
     if values.is_empty() {
         return None;
     }
@@ -94,10 +87,11 @@ pub(super) fn draw(
             clipped(&one.switch, 30)
         );
     }
+    let (x, y) = (&x, &y);
     for (colour, name, starts, levels) in &found {
-        let low = levels.iter().map(|level| (x.place(level.low), y.place(level.share)));
-        let high = levels.iter().rev().map(|level| (x.place(level.high), y.place(level.share)));
-        let middle = levels.iter().map(|level| (x.place(level.middle), y.place(level.share)));
+        let line =
+            |of: usize| levels.iter().map(move |(share, at)| (x.place(at[of]), y.place(*share)));
+        let (low, middle, high) = (line(0), line(1), line(2).rev());
         let (start, many) = section.turns();
         let starts = crate::present::number::count(*starts, start, many);
         inside += markup!(
