@@ -249,7 +249,6 @@ pub const ALL: &[&dyn Dut] = &[
     &ovs_dpdk::DpdkOvs,
     &testpmd::Testpmd,
     &in_kernel::LINUX_BRIDGE,
-    &in_kernel::LINUX_ROUTER,
     &in_kernel::PEER_REDIRECT,
     &external::External,
     WIRE,

@@ -52,6 +52,7 @@ pub(crate) const GONE: &[(&str, &str)] = &[
     ("is_core_time", ONE_CLOCK),
     ("invalid_pct", FUZZ),
     ("hostile_ps", FUZZ),
+    ("linux-router", "linux-bridge, or a router of yours: NAME=PROGRAM"),
     ("csv", "--format lines, whose samples jq writes as columns"),
     ("bench datapath", "weir lab run datapath-rate --format lines"),
     ("bench new-flows", "weir lab run datapath-new-flows --format lines"),

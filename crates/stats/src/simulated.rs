@@ -1,13 +1,14 @@
 //! Switches whose truth is known, each with an effect of its start: whether intervals hold the
 //! truth as often as they say.
 //!
-//! A simulation without that effect cannot see that trials of one start are no repetitions.
+//! A simulation without that effect cannot see that trials of one start are no repetitions: here
+//! pairs of trials held a ratio in less than 80 of 100 campaigns. A bootstrap of six starts, and of
+//! the trials in them, held it in less than 90, so that there is none.
 
 use testkit::Random;
 
+use crate::Comparison;
 use crate::figure::{Figure, Observed, range_confidence};
-use crate::order::{median, quantile, sorted};
-use crate::{CONFIDENCE, Comparison};
 
 /// Campaigns of each kind: of 4,000 intervals that hold the truth with 95 %, fewer than 94 % do so
 /// by chance in one of 500 cases.
@@ -152,46 +153,6 @@ fn unlike_switches_are_held_as_often_as_the_document_says() {
             println!("{spreads:?}, {starts} starts: {held}");
             assert_eq!(held, says, "{spreads:?}, {starts} starts");
         }
-    }
-}
-
-/// So a simulation finds out who pairs trials.
-#[test]
-fn pairs_of_trials_would_claim_too_much() {
-    let of_trials = |found: &[[Vec<Observed>; 2]]| {
-        let pairs = found.iter().flat_map(|[a, b]| a.iter().copied().zip(b.iter().copied()));
-        let found = Comparison::of(&pairs.collect::<Vec<_>>()).unwrap();
-        (found.low, found.high)
-    };
-    let held = held([Spread::Starts; 2], 1.0, 4, of_trials);
-    assert!(100 * held < 80 * SEEDS, "{held} of {SEEDS}");
-}
-
-/// The reason why there is no bootstrap: the percentiles of resampled starts, and of resampled
-/// trials in them, hold the truth in less than 90 of 100 campaigns of six starts.
-#[test]
-fn a_bootstrap_of_six_starts_would_claim_too_much() {
-    let bootstrap = |found: &[[Vec<Observed>; 2]]| {
-        let mut random = Random::new(1);
-        let resampled = |_| {
-            let turns = (0..found.len()).map(|_| {
-                let turn = random.pick(found).clone();
-                let [a, b] = turn.map(|trials| {
-                    let again = trials.iter().map(|_| random.pick(&trials).value);
-                    median(&again.collect::<Vec<_>>()).unwrap()
-                });
-                (a / b).ln()
-            });
-            turns.sum::<f64>() / found.len() as f64
-        };
-        let means = sorted(&(0..200).map(resampled).collect::<Vec<_>>());
-        let tail = (1.0 - CONFIDENCE) / 2.0;
-        (quantile(&means, tail).exp(), quantile(&means, 1.0 - tail).exp())
-    };
-    for spread in [Spread::Starts, Spread::Skewed] {
-        let held = held([spread; 2], 1.0, 6, bootstrap);
-        println!("{spread:?}: {held} of {SEEDS}");
-        assert!(100 * held < 90 * SEEDS, "{spread:?}: {held} of {SEEDS}");
     }
 }
 

@@ -143,15 +143,11 @@ fn reserved_huge_pages() -> String {
 
 #[test]
 #[ignore = "needs root"]
-fn the_kernel_s_bridge_and_router_forward() {
+fn the_kernel_s_bridge_and_its_limit_forward() {
     forwards("linux-bridge", "forwarding = \"learning\"", &[]);
-    forwards("linux-router", "forwarding = \"learning\"", &[]);
     forwards("peer-redirect", "forwarding = \"learning\"", &[]);
-    for dut in ["linux-bridge", "linux-router"] {
-        cannot(dut, FLOWS, "no flow entries");
-        cannot(dut, "forwarding = \"controller\"", "no OpenFlow channel");
-    }
-    cannot("linux-router", "forwarding = \"learning\"\nports = 3", "two networks");
+    cannot("linux-bridge", FLOWS, "no flow entries");
+    cannot("linux-bridge", "forwarding = \"controller\"", "no OpenFlow channel");
     cannot("peer-redirect", "forwarding = \"learning\"\nports = 3", "two hosts");
 }
 

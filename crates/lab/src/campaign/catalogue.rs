@@ -48,9 +48,6 @@ const FILES: &[&str] = &[
     include_str!("scenarios/rfc2544.toml"),
 ];
 
-/// Words for several scenarios that are of no evaluation.
-const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
-
 /// Every scenario that comes with the lab.
 ///
 /// # Errors
@@ -58,6 +55,9 @@ const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
 pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
     FILES.iter().map(|text| Scenario::from_toml(text)).collect()
 }
+
+/// Words for several scenarios that are of no evaluation.
+const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
 
 /// The scenarios of that name, of that evaluation, `E4` or `e4`, or of that family: `ports` for all
 /// that are `ports-..` and of no evaluation.

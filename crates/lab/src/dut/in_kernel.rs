@@ -1,18 +1,13 @@
 //! Parts of the kernel that carry frames between the hosts' devices, without OpenFlow.
 //!
-//! The bridge learns addresses. The router decides by routes: its hosts keep their addresses, since
-//! each of its devices answers to the Ethernet address that a host sends to. The limit of kernel
-//! ports is a program of four instructions at each of two devices, which decides nothing and hands
-//! every frame straight to the other host.
+//! The bridge learns addresses. The limit of kernel ports is a program of four instructions at each
+//! of two devices, which decides nothing and hands every frame straight to the other host.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use netdev::sys::link::{LinkError, Rtnl};
+use netdev::sys::link::Rtnl;
 use netdev::sys::netns::Namespace;
 use netdev::sys::peer_redirect::PeerRedirect;
 
 use super::{Dut, DutId, DutPlan, StartedDut, no_openflow};
-use crate::hosts::HOSTS;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 
@@ -37,36 +32,6 @@ pub(super) const LINUX_BRIDGE: InKernel = InKernel {
         rtnl.add_bridge(BRIDGE).map_err(refused)?;
         ports.iter().try_for_each(|port| rtnl.add_to_bridge(port, BRIDGE)).map_err(refused)?;
         rtnl.set_up(BRIDGE, true).map_err(refused)
-    },
-};
-
-pub(super) const LINUX_ROUTER: InKernel = InKernel {
-    id: DutId::new(
-        "linux-router",
-        "IPv4 forwarding of the Linux kernel between two networks; has no OpenFlow",
-    ),
-    words: "sysctl net.ipv4.ip_forward=1; ip route add HOST/32 dev PORT; ip route add default via \
-            HOST2",
-    check: |settings| {
-        if settings.ports() > 2 {
-            return Err("the lab makes it a router between two networks only".to_owned());
-        }
-        if let Some(packet) = &settings.packet {
-            let router = openflow::MacAddr(HOSTS[1].mac).to_string();
-            let is_routed = packet.contains("ipv4(") && !packet.contains("vlan(");
-            if !is_routed || !packet.contains(&format!("dst={router}")) {
-                return Err(format!("forwards untagged IPv4 that is sent to {router} only"));
-            }
-        }
-        let differs = settings.modifiers.as_ref().is_some_and(|modifiers| !modifiers.is_empty());
-        match differs && settings.is_bidirectional == Some(true) {
-            true => Err("has a route for any address to host 2 only".to_owned()),
-            false => Ok(()),
-        }
-    },
-    make: |namespace, rtnl, ports, _| {
-        namespace.enter(|| forward(ports)).and_then(|done| done).map_err(refused)?;
-        route(rtnl, ports).map_err(refused)
     },
 };
 
@@ -97,30 +62,6 @@ const TWO_HOSTS: &str = "it joins two hosts only";
 /// An order that the kernel refuses.
 fn refused(error: impl std::fmt::Display) -> ServiceError {
     ServiceError::Unfit(error.to_string())
-}
-
-/// Has the kernel of this namespace forward IPv4 between all of its devices.
-fn forward(ports: &[&str]) -> std::io::Result<()> {
-    std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-    for device in ["all", "default"].iter().chain(ports) {
-        let folder = format!("/proc/sys/net/ipv4/conf/{device}");
-        std::fs::write(format!("{folder}/rp_filter"), "0")?;
-        std::fs::write(format!("{folder}/send_redirects"), "0")?;
-    }
-    Ok(())
-}
-
-/// A route to each host. Each of the two devices has the Ethernet address of the host behind the
-/// other one, so that the hosts send as they do to each other. What is for neither of them goes to
-/// host 2.
-fn route(rtnl: &Rtnl, ports: &[&str]) -> Result<(), LinkError> {
-    for (port, (here, other)) in ports.iter().zip([(HOSTS[0], HOSTS[1]), (HOSTS[1], HOSTS[0])]) {
-        rtnl.set_mac(port, other.mac)?;
-        rtnl.add_route(port, (IpAddr::V4(here.ip), 32), None)?;
-        rtnl.add_neighbour(port, IpAddr::V4(here.ip), here.mac)?;
-    }
-    let all = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    ports.get(1).map_or(Ok(()), |far| rtnl.add_route(far, all, Some(IpAddr::V4(HOSTS[1].ip))))
 }
 
 impl Dut for InKernel {

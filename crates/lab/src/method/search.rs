@@ -273,17 +273,6 @@ mod tests {
     }
 
     #[test]
-    fn a_known_capacity_is_found() {
-        for capacity_pps in [700.0, 2_345.0, 48_000.0, 150_000.0] {
-            let found = found(DeviceModel { capacity_pps, ..perfect() });
-            let error = (found.carried_pps - capacity_pps).abs() / capacity_pps;
-            assert!(error < 0.08, "{capacity_pps}: {}", found.carried_pps);
-            let most = (found.most_received_pps - capacity_pps).abs() / capacity_pps;
-            assert!(most < 0.08, "{capacity_pps}: {}", found.most_received_pps);
-        }
-    }
-
-    #[test]
     fn what_an_earlier_search_found_saves_trials_and_misleads_none() {
         let capacity_pps = 48_000.0;
         let from = |known_pps| {

@@ -1,10 +1,70 @@
-//! A section's tables as texts, for the terminal and Markdown.
+//! Results as blocks of text, for Markdown and the whole of a terminal, and a section's tables as
+//! texts, for the page too.
 //!
 //! It must never say anything that the page does not.
 
 use super::entry::TableEntry;
-use super::number::{axis_value, number};
-use super::section::{MetricTable, Section, TableRow};
+use super::findings::{findings, verdict};
+use super::number::{axis_value, duration, number};
+use super::section::{MetricTable, Section, TableRow, sections};
+use super::verdict::lines;
+use crate::results::Results;
+
+/// A block of text.
+#[derive(Debug)]
+pub(crate) enum Block {
+    /// A heading; the first is that of all.
+    Heading(String),
+    /// A paragraph.
+    Words(String),
+    /// Sentences, or nothing.
+    List(Vec<String>),
+    /// A table.
+    Table(TextGrid),
+}
+
+/// All that was measured.
+pub(crate) fn blocks(results: &Results) -> Vec<Block> {
+    let (sections, machine) = (sections(results), &results.machine);
+    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
+    let quick = if results.is_quick { ", quick" } else { "" };
+    let run = format!(
+        "Started {}, {}{quick}; {kind} with {} cores ({}), {}, {}; weir {}.",
+        results.started,
+        duration(results.duration_s),
+        machine.cores,
+        machine.cpu,
+        machine.kernel,
+        machine.os,
+        results.weir,
+    );
+    let mut all = vec![Block::Heading("Results of weir lab".to_owned()), Block::Words(run)];
+    all.push(Block::List(verdict(results, &sections, &lines(&sections))));
+    for section in &sections {
+        all.push(Block::Heading(section.heading()));
+        all.push(Block::Words(section.scenario.question.clone()));
+        let fixed = section.fixed_text();
+        all.extend((!fixed.is_empty()).then(|| Block::Words(format!("Everywhere: {fixed}."))));
+        all.push(Block::List(findings(section)));
+        all.extend(grids(section).into_iter().map(Block::Table));
+        let absences = section.absences();
+        all.push(Block::List(absences.iter().map(|absence| absence.sentence()).collect()));
+    }
+    all.push(Block::Heading("Conditions".to_owned()));
+    all.push(Block::List(conditions(results)));
+    all
+}
+
+fn conditions(results: &Results) -> Vec<String> {
+    let mut all = vec![format!("command: {}", results.command.join(" "))];
+    all.extend(results.programs.iter().map(|one| format!("{}: {}", one.name, one.version)));
+    for scenario in &results.scenarios {
+        let own = scenario.conditions.iter();
+        all.extend(own.map(|(name, value)| format!("{}, {name}: {value}", scenario.id)));
+    }
+    all.extend(results.notes.iter().cloned());
+    all
+}
 
 /// A table of texts; a line end in a text is a line end in its cell.
 #[derive(Debug, PartialEq)]

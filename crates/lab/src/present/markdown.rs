@@ -4,11 +4,7 @@
 
 use std::fmt::Write;
 
-use super::findings::{findings, verdict};
-use super::grid::{TextGrid, grids};
-use super::number::duration;
-use super::section::{Section, sections};
-use super::verdict::lines;
+use super::grid::{Block, TextGrid, blocks};
 use super::{Form, View};
 use crate::results::Results;
 
@@ -21,53 +17,17 @@ pub(super) const FORM: Form = Form {
 
 /// The text.
 fn render(results: &Results) -> String {
-    let sections = sections(results);
-    let machine = &results.machine;
-    let mut out = String::from("# Results of weir lab\n\n");
-    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
-    let quick = if results.is_quick { ", quick" } else { "" };
-    let _ = writeln!(
-        out,
-        "Started {}, {}{quick}; {kind} with {} cores ({}), {}, {}; weir {}.\n\n\
-         A figure is the median of the starts of a switch with their range.\n",
-        escape(&results.started),
-        duration(results.duration_s),
-        machine.cores,
-        escape(&machine.cpu),
-        escape(&machine.kernel),
-        escape(&machine.os),
-        escape(&results.weir),
-    );
-    list(&mut out, &verdict(results, &sections, &lines(&sections)));
-    for section in &sections {
-        one(&mut out, section);
+    let mut out = String::new();
+    for block in blocks(results) {
+        let mark = if out.is_empty() { "#" } else { "##" };
+        match block {
+            Block::Heading(text) => out += &format!("{mark} {}\n\n", escape(&text)),
+            Block::Words(text) => out += &format!("{}\n\n", escape(&text)),
+            Block::List(sentences) => list(&mut out, &sentences),
+            Block::Table(grid) => table(&mut out, &grid),
+        }
     }
-    conditions(&mut out, results);
     out
-}
-
-fn one(out: &mut String, section: &Section<'_>) {
-    let _ = writeln!(
-        out,
-        "## {}\n\n{}\n",
-        escape(&section.heading()),
-        escape(&section.scenario.question)
-    );
-    let fixed = section.fixed_text();
-    if !fixed.is_empty() {
-        let _ = writeln!(out, "Everywhere: {}.\n", escape(&fixed));
-    }
-    list(out, &findings(section));
-    for grid in grids(section) {
-        table(out, &grid);
-    }
-    let absences = section.absences();
-    for absence in &absences {
-        let _ = writeln!(out, "- {}", escape(&absence.sentence()));
-    }
-    if !absences.is_empty() {
-        out.push('\n');
-    }
 }
 
 fn list(out: &mut String, sentences: &[String]) {
@@ -96,23 +56,6 @@ fn table(out: &mut String, grid: &TextGrid) {
         let _ = writeln!(out, "| {}{} |", anchors.collect::<String>(), line(&row.texts));
     }
     out.push('\n');
-}
-
-fn conditions(out: &mut String, results: &Results) {
-    out.push_str("## Conditions\n\n");
-    let _ = writeln!(out, "- command: {}", escape(&results.command.join(" ")));
-    for program in &results.programs {
-        let _ = writeln!(out, "- {}: {}", escape(&program.name), escape(&program.version));
-    }
-    for scenario in &results.scenarios {
-        for (name, value) in &scenario.conditions {
-            let id = escape(&scenario.id);
-            let _ = writeln!(out, "- {id}, {}: {}", escape(name), escape(value));
-        }
-    }
-    for note in &results.notes {
-        let _ = writeln!(out, "- {}", escape(note));
-    }
 }
 
 /// A text in one line whose signs mean nothing.

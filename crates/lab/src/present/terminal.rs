@@ -5,12 +5,11 @@
 use ::terminal::Table;
 
 use super::Form;
-use super::findings::{findings, verdict, warnings};
-use super::grid::{TextGrid, grids};
+use super::findings::warnings;
+use super::grid::{Block, TextGrid, blocks};
 use super::number::duration;
 use super::overview::{BOLD, overview};
-use super::section::{Section, sections};
-use super::verdict::lines as headline_lines;
+use super::section::sections;
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
@@ -49,7 +48,7 @@ pub(crate) fn render(results: &Results, width: usize, has_bold: bool) -> String 
             wrap(&mut out, &one_line(sentence), "  ", width);
         }
     }
-    list(&mut out, "\nBeware:", &warnings(results), width);
+    list(&mut out, &warnings(results), width);
     for note in &results.notes {
         wrap(&mut out, &one_line(note), "  ", width);
     }
@@ -60,16 +59,22 @@ pub(crate) fn render(results: &Results, width: usize, has_bold: bool) -> String 
 #[must_use]
 pub(crate) fn render_everything(results: &Results, width: usize) -> String {
     let width = width.max(20);
-    let sections = sections(results);
     let mut out = String::new();
-    wrap(&mut out, &head(results), "", width);
-    for section in &sections {
-        one(&mut out, section, width);
-    }
-    let verdict = verdict(results, &sections, &headline_lines(&sections));
-    list(&mut out, "\nThe run:", &verdict, width);
-    for note in &results.notes {
-        wrap(&mut out, &one_line(note), "  ", width);
+    for block in blocks(results) {
+        match block {
+            Block::Heading(text) => {
+                out.push('\n');
+                wrap(&mut out, &one_line(&text), "", width);
+            }
+            Block::Words(text) => wrap(&mut out, &one_line(&text), "", width),
+            Block::List(sentences) => list(&mut out, &sentences, width),
+            Block::Table(grid) => {
+                if !grid.title.is_empty() {
+                    wrap(&mut out, &one_line(&grid.title), "", width);
+                }
+                out += &format!("{}\n", table(&grid, width));
+            }
+        }
     }
     out
 }
@@ -99,32 +104,7 @@ fn plain_all(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| lines(text)).collect()
 }
 
-fn one(out: &mut String, section: &Section<'_>, width: usize) {
-    out.push('\n');
-    wrap(out, &one_line(&section.heading()), "", width);
-    wrap(out, &one_line(&section.scenario.question), "", width);
-    let fixed = section.fixed_text();
-    if !fixed.is_empty() {
-        wrap(out, &one_line(&format!("Everywhere: {fixed}.")), "", width);
-    }
-    for grid in grids(section) {
-        if !grid.title.is_empty() {
-            wrap(out, &one_line(&grid.title), "", width);
-        }
-        *out += &table(&grid, width);
-        out.push('\n');
-    }
-    for absence in section.absences() {
-        wrap(out, &one_line(&absence.sentence()), "  ", width);
-    }
-    list(out, "What the rows say:", &findings(section), width);
-}
-
-fn list(out: &mut String, heading: &str, sentences: &[String], width: usize) {
-    if sentences.is_empty() {
-        return;
-    }
-    wrap(out, heading, "", width);
+fn list(out: &mut String, sentences: &[String], width: usize) {
     for sentence in sentences {
         wrap(out, &format!("- {}", one_line(sentence)), "  ", width);
     }
