@@ -74,7 +74,7 @@ pub(crate) fn gone(name: &str) -> Option<String> {
     Some(format!("{name} is gone: use {instead}"))
 }
 
-/// What is wrong with a text of settings; of a key that is gone with what to use in its place.
+/// The error of a text of settings; of a key that is gone with its replacement.
 pub(crate) fn explained(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let key = text.split_once("unknown field `").and_then(|(_, rest)| rest.split('`').next());

@@ -127,6 +127,6 @@ fn slips_are_reported() {
     assert!(error(&[scenario, "--set", "fleet.hosts=3"]).contains("an even number"));
     let program = env!("CARGO_BIN_EXE_weir");
     let bench = Command::new(program).args(["bench", "ports", "--quick"]).output().unwrap();
-    let said = String::from_utf8_lossy(&bench.stderr).into_owned();
-    assert!(!bench.status.success() && said.contains("use weir lab run ports"), "{said}");
+    let text = String::from_utf8_lossy(&bench.stderr).into_owned();
+    assert!(!bench.status.success() && text.contains("use weir lab run ports"), "{text}");
 }

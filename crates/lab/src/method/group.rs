@@ -63,8 +63,8 @@ fn copies(stream: &generator::statistics::StreamStatistics, port: usize) -> u64 
     traffic::report(stream, port).map_or(0, |report| report.received + report.duplicated)
 }
 
-/// Copies of a frame at all ports, and the least and the most of the first `wanted` ports in percent;
-/// none where nothing was sent.
+/// Copies of a frame at all ports, and the least and the most of the first `wanted` ports in
+/// percent; none where nothing was sent.
 fn spread(sent: u64, counts: &[u64], wanted: usize) -> Option<[f64; 3]> {
     let share = |count: u64| 100.0 * count as f64 / sent as f64;
     let wanted = &counts[..wanted.clamp(1, counts.len().max(1)).min(counts.len())];

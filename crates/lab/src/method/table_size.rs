@@ -457,7 +457,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_machine_that_never_carries_a_whole_pass_says_nothing_of_the_table() {
+    fn a_machine_without_a_whole_pass_says_nothing_of_the_table() {
         let lost = fill(&mut Learner(Lossy), 1 << 15).unwrap_err().to_string();
         assert!(lost.contains("of 4000 frames that teach addresses 3200 came"), "{lost}");
         let lost = Learner(Lossy).held(4_000).unwrap_err().to_string();

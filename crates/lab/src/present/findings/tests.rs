@@ -127,7 +127,7 @@ fn nothing_is_claimed_of_noise_or_of_a_single_start() {
 }
 
 #[test]
-fn what_is_below_the_floor_or_the_error_of_clocks_is_not_compared() {
+fn figures_below_the_floor_or_a_clock_error_are_not_compared() {
     let spoils: [fn(&mut ResultRow); 2] =
         [|row| row.floor = Some(150.0), |row| row.clock_error = Some(1e6)];
     for spoil in spoils {
