@@ -113,14 +113,14 @@ fn read(r: &mut Reader<'_>, depth: usize) -> reader::ReadResult<Action> {
     let (kind, body) = known.unwrap_or((kind, body));
     let row = kind.row();
     let mut body = body.reading(row.text, Error::BadActionBadLen);
-    let argument = body.clone();
+    let offset = body.offset();
     let mut arguments = Reading { is_nicira, depth, ..Reading::of(&mut body) };
     let action = Action::read(kind, &mut arguments)?;
     let padding = (len - body.remaining()).next_multiple_of(8) - (len - body.remaining());
     body.skip(padding)?;
     body.finish()?;
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
-        return Err(argument.fault(Error::BadActionBadArgument));
+        return Err(Fault { error: Error::BadActionBadArgument, what: row.text, offset });
     }
     Ok(action)
 }

@@ -18,6 +18,7 @@ pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> 
     Ok(GroupMod { command, group_type, group_id, command_bucket_id: None, buckets })
 }
 
+#[inline]
 fn read_head(r: &mut Reader<'_>) -> reader::ReadResult<(GroupModCommand, GroupType, GroupId)> {
     let command = GroupModCommand::from_number_in(r.version, r.u16()?);
     let group_type = GroupType::from_number(r.u8()?);

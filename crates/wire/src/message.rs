@@ -52,9 +52,12 @@ pub fn decode_in(frame: &[u8], forms: Forms) -> Result<(Version, Xid, Message), 
         Known::Kind(kind) => read_body(kind, &mut body),
         Known::OfNicira(read) => read(&mut body),
     };
-    let message = message.map_err(fail)?;
-    body.finish().map_err(fail)?;
-    Ok((version, header.xid, message))
+    // One match, so that the message is moved once.
+    match message {
+        Ok(message) if body.is_empty() => Ok((version, header.xid, message)),
+        Ok(_) => Err(fail(body.bad_len())),
+        Err(fault) => Err(fail(fault)),
+    }
 }
 
 /// The reader of a message that an experimenter message is.

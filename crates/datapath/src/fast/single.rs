@@ -63,10 +63,9 @@ impl Inner {
 
     /// Adds and changes the entries that packets have taught.
     fn learn(&mut self) {
-        let mut all = Vec::new();
-        self.forwarder.take_taught(&mut all);
-        all.iter().for_each(|taught| self.control.learn(taught));
-        if !all.is_empty() {
+        if self.forwarder.has_taught() {
+            let taught = self.forwarder.take_taught();
+            taught.iter().for_each(|taught| self.control.learn(taught));
             self.run();
         }
     }

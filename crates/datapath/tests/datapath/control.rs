@@ -117,8 +117,7 @@ impl Rig {
 
     /// Gives control the entries that a forwarder's packets have taught; their number.
     fn learn(&mut self, number: usize) -> usize {
-        let mut taught = Vec::new();
-        self.forwarders[number].0.take_taught(&mut taught);
+        let taught = self.forwarders[number].0.take_taught();
         taught.iter().for_each(|taught| self.control.learn(taught));
         taught.len()
     }

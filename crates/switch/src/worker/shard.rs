@@ -666,9 +666,7 @@ fn report_learnt(
     if forwarder.has_seen_moves() {
         egress.ring_others();
     }
-    let mut taught = Vec::new();
-    forwarder.take_taught(&mut taught);
-    if !taught.is_empty() {
-        pending.events.push(WorkerEvent::Taught(taught));
+    if forwarder.has_taught() {
+        pending.events.push(WorkerEvent::Taught(forwarder.take_taught()));
     }
 }

@@ -135,10 +135,17 @@ impl<K: KernelTable> Forwarder<K> {
         !self.core.sent.is_empty()
     }
 
-    /// Moves the entries that packets have taught since to the end of a list: each is to be given
-    /// to [`crate::fast::Control::learn`], in this order.
-    pub fn take_taught(&mut self, into: &mut Vec<Taught>) {
-        self.core.replica.take_taught(into);
+    /// Whether [`Forwarder::take_taught`] has any, which is asked after every batch.
+    #[must_use]
+    #[inline]
+    pub fn has_taught(&self) -> bool {
+        self.core.replica.has_taught()
+    }
+
+    /// Gives the entries that packets have taught since: each is to be given to
+    /// [`crate::fast::Control::learn`], in this order.
+    pub fn take_taught(&mut self) -> Vec<Taught> {
+        self.core.replica.take_taught()
     }
 
     /// Goes on with a packet that a controller resumes (`NXT_RESUME`); gives at least one verdict.

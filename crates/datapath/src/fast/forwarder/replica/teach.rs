@@ -58,12 +58,13 @@ impl Replica {
         self.taught.borrow().iter().any(is_it)
     }
 
-    /// Moves what packets have taught to the end of a list, for control.
-    pub(in crate::fast::forwarder) fn take_taught(&mut self, into: &mut Vec<Taught>) {
-        let taught = self.taught.get_mut();
-        // Asked after every batch.
-        if !taught.is_empty() {
-            into.append(taught);
-        }
+    /// Gives what packets have taught, for control.
+    pub(in crate::fast::forwarder) fn take_taught(&mut self) -> Vec<Taught> {
+        std::mem::take(self.taught.get_mut())
+    }
+
+    #[inline]
+    pub(in crate::fast::forwarder) fn has_taught(&self) -> bool {
+        !self.taught.borrow().is_empty()
     }
 }
