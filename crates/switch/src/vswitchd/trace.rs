@@ -19,6 +19,11 @@ use super::flow_key::FlowKeyText;
 use crate::agent::Agent;
 use crate::control::{Traced, assumed, trace_frame};
 
+/// The Ethernet type of packets of which none is named, which is one for experiments.
+const ASSUMED_TYPE: &str = "dl_type=0x88b5";
+/// Such packets have no type in Open vSwitch.
+const NO_TYPE: &str = "dl_type=0x0000";
+
 /// Traces a packet.
 pub(super) async fn trace(daemon: &Daemon, words: &[String]) -> Result<String, String> {
     let (options, words): (Vec<&str>, Vec<&str>) =
@@ -35,7 +40,8 @@ pub(super) async fn trace(daemon: &Daemon, words: &[String]) -> Result<String, S
         }
     }
     let (agent, in_port, frame) = packet_of(daemon, &words)?;
-    let mut walk = Walk { daemon, has_names, text: String::new(), leaving: Vec::new() };
+    let shown_type = if is_without_type(&words) { Some(NO_TYPE) } else { None };
+    let mut walk = Walk { daemon, has_names, shown_type, text: String::new(), leaving: Vec::new() };
     walk.text = format!("Flow: {}\n", walk.flow(&agent, &frame, &Meta::port(in_port)));
     let traced = walk.follow(&agent, in_port, &frame).await?;
     let last = match &traced.left {
@@ -47,6 +53,12 @@ pub(super) async fn trace(daemon: &Daemon, words: &[String]) -> Result<String, S
     let actions = datapath_actions(&frame, &walk.leaving);
     let failed = traced.trace.verdicts.iter().find_map(failure).unwrap_or_default();
     Ok(format!("{}\nFinal flow: {last}\nDatapath actions: {actions}{failed}", walk.text))
+}
+
+/// Whether the words are a bridge and a flow that names no Ethernet type, nor a protocol.
+fn is_without_type(words: &[&str]) -> bool {
+    let [_, flow] = words else { return false };
+    !flow.contains("dl_type=") && !flow.contains("eth_type=") && !flow.contains('(')
 }
 
 /// The last line of a packet that asked for too much, and before it what that was, where the line
@@ -109,6 +121,8 @@ struct Walk<'a> {
     daemon: &'a Daemon,
     /// Ports are printed by name.
     has_names: bool,
+    /// The Ethernet type that is printed where the packet has one that no word has named.
+    shown_type: Option<&'static str>,
     text: String,
     leaving: Vec<Leaving>,
 }
@@ -206,7 +220,10 @@ impl Walk<'_> {
 
     /// A packet as the flow that Open vSwitch prints.
     fn flow(&self, agent: &Agent, frame: &[u8], meta: &Meta) -> String {
-        let described = describe(frame);
+        let mut described = describe(frame);
+        if let Some(shown) = self.shown_type {
+            described = described.replace(ASSUMED_TYPE, shown);
+        }
         let described = described.split(' ').next().unwrap_or_default();
         let registers = meta.registers.written();
         let registers = registers.map(|(field, value)| (field.row().text, value.into()));
