@@ -143,6 +143,14 @@ impl FlowMod {
 }
 
 impl FlowMod {
+    /// The flags that an entry keeps which this adds. An add resets counters in versions without a
+    /// flag for that, so its entry has the flag where others show it.
+    #[must_use]
+    pub fn kept_flags(&self, version: Version) -> FlowModFlags {
+        let resets = self.command == FlowModCommand::Add && !version.has_reset_counts();
+        if resets { self.flags | FlowModFlags::RESET_COUNTS } else { self.flags }
+    }
+
     /// The cookie that a modify gives to the entries.
     #[must_use]
     pub fn given_cookie(&self, version: Version) -> Option<Cookie> {

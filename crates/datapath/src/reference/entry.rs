@@ -48,7 +48,7 @@ impl Entry {
             cookie: flow_mod.cookie,
             idle_timeout_s: flow_mod.idle_timeout_s,
             hard_timeout_s: flow_mod.hard_timeout_s,
-            flags: flow_mod.flags,
+            flags: flow_mod.kept_flags(version),
             importance: flow_mod.importance,
             seq,
             instructions: flow_mod.instructions.as_slice().into(),

@@ -122,6 +122,23 @@ fn what_1_0_does_not_have_or_weir_does_not_offer_is_refused() {
     assert_eq!(refused(later, Version::V1_0), Error::FlowModBadFlags);
 }
 
+/// As Open vSwitch 3.1 shows them: an add of 1.0 resets counters, and a modify that adds does not.
+#[test]
+fn an_entry_of_1_0_shows_whether_it_has_reset_counts() {
+    let mut dp = datapath();
+    let mut flow_mod = |command, version, priority| {
+        let flow_mod = FlowMod { priority, ..FlowMod::new(command) };
+        dp.flow_mod(&flow_mod, version, Nanos(0)).unwrap();
+    };
+    flow_mod(FlowModCommand::Add, Version::V1_0, 1);
+    flow_mod(FlowModCommand::ModifyStrict, Version::V1_0, 2);
+    flow_mod(FlowModCommand::Add, Version::V1_3, 3);
+    let mut shown = dp.flow_stats(&FlowStatsRequest::all(), Nanos(0)).unwrap();
+    shown.sort_by_key(|entry| entry.priority);
+    let flags: Vec<_> = shown.iter().map(|entry| entry.flags).collect();
+    assert_eq!(flags, [FlowModFlags::RESET_COUNTS, FlowModFlags::empty(), FlowModFlags::empty()]);
+}
+
 #[test]
 fn a_full_table_refuses_new_entries_and_takes_replacements() {
     let mut dp = with_ports(DatapathConfig { max_entries: 2, ..DatapathConfig::default() });

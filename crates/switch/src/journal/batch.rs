@@ -8,17 +8,22 @@ use std::convert::Infallible;
 
 use datapath::LearntAddress;
 use datapath::fast::{EntryId, SavedCounts, SavedEntry, SavedGroup, SavedMeter};
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::{FlowForm, FlowMod, FlowModCommand};
 use openflow::group::{BucketCounter, GroupMod, GroupModCommand};
+use openflow::message::PacketInForm;
 use openflow::meter::{BandCounter, MeterConfig, MeterMod, MeterModCommand};
 use openflow::{GroupId, Instruction, Match, Message, MeterId, PortNo, Version, Xid};
 use packet::checksum::crc32c;
-use wire::EncodeError;
+use wire::{EncodeError, Forms};
 
 use super::Header;
 
 /// Bytes before a payload.
 pub(super) const HEAD_LEN: usize = 12;
+
+/// The forms of messages: a flow-mod names its table.
+pub(super) const FORMS: Forms =
+    Forms { has_table_ids: true, flows: FlowForm::Standard, packet_ins: PacketInForm::Standard };
 
 /// Bytes before the body of an item.
 const ITEM_HEAD_LEN: usize = 5;
@@ -146,8 +151,12 @@ impl Batch {
             out.extend(id.0.to_le_bytes());
             out.extend(instructions.to_le_bytes());
             put_u64(out, [seq, created.0, counts.packets, counts.bytes, counts.last_used.0]);
-            // The version that has set it up has words for its match, and for its form.
-            wire::encode_into(out, version, Xid(0), &message)
+            // The version that has set it up has words for its match, and for its form: its own,
+            // or Nicira's.
+            wire::encode_in(out, FORMS, version, Xid(0), &message).or_else(|_| {
+                let forms = Forms { flows: FlowForm::Nicira, ..FORMS };
+                wire::encode_in(out, forms, version, Xid(0), &message)
+            })
         })
     }
 

@@ -19,7 +19,7 @@ use openflow::meter::{BandCounter, MeterConfig};
 use openflow::{Instruction, MacAddr, Message, PortNo, Version};
 use wire::MessageHeader;
 
-use super::batch::{HEAD_LEN, Tag, head_sum};
+use super::batch::{FORMS, HEAD_LEN, Tag, head_sum};
 use super::folder::with_ending;
 use super::{FORMAT, Header, JournalOwner, LEN_MAX};
 
@@ -407,7 +407,7 @@ impl Fields<'_> {
         let len = usize::from(MessageHeader::parse(self.0)?.length);
         let (frame, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
-        let (version, _, message) = wire::decode(frame).ok()?;
+        let (version, _, message) = wire::decode_in(frame, FORMS).ok()?;
         Some((version, message))
     }
 }

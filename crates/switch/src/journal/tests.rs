@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use datapath::fast::{Changed, Control, Forwarder, NoKernel, Op, RemovalReport};
 use datapath::{BundleCommand, DatapathConfig, Nanos};
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::flow::{FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortDesc, PortState};
@@ -19,7 +19,9 @@ use openflow::{
     PortNo, TableId, Version, Xid,
 };
 use testkit::Random;
+use wire::Forms;
 
+use super::batch::FORMS;
 use super::folder::with_ending;
 use super::read::Parsed;
 use super::{Journal, JournalFault, JournalOwner, Output, RETRY_AFTER, StateFolder, read_journal};
@@ -163,6 +165,7 @@ fn random_flow_mod(random: &mut Random) -> FlowMod {
     let port = random.below(4) as u32 + 1;
     let matching = match random.below(4) {
         0 => Match::any(),
+        1 if random.percent(50) => Match::any().with(Field::Reg0, random.below(4).into()),
         1 => Match::any().with(Field::EthDst, random.below(4).into()),
         _ => Match::any().with(Field::InPort, port.into()),
     };
@@ -195,11 +198,14 @@ fn random_flow_mod(random: &mut Random) -> FlowMod {
 
 /// The same as it comes from a controller of 1.0, where that has words for it.
 fn of_1_0(flow_mod: FlowMod) -> (FlowMod, Version) {
-    let message = Message::FlowMod(FlowMod { table_id: TableId(0), ..flow_mod.clone() });
-    if let Ok(frame) = wire::encode(Version::V1_0, Xid(1), &message)
-        && let Message::FlowMod(decoded) = wire::decode(&frame).unwrap().2
-    {
-        return (decoded, Version::V1_0);
+    let message = Message::FlowMod(flow_mod.clone());
+    for flows in [FlowForm::Standard, FlowForm::Nicira] {
+        let (mut frame, forms) = (Vec::new(), Forms { has_table_ids: true, flows, ..FORMS });
+        if wire::encode_in(&mut frame, forms, Version::V1_0, Xid(1), &message).is_ok()
+            && let Message::FlowMod(decoded) = wire::decode_in(&frame, forms).unwrap().2
+        {
+            return (decoded, Version::V1_0);
+        }
     }
     (flow_mod, Version::V1_3)
 }

@@ -137,7 +137,7 @@ impl Control {
             priority: flow_mod.priority,
             idle_timeout_s: flow_mod.idle_timeout_s,
             hard_timeout_s: flow_mod.hard_timeout_s,
-            flags: flow_mod.flags,
+            flags: flow_mod.kept_flags(version),
             created: now,
             seq,
         }

@@ -84,7 +84,7 @@ impl SavedInstructions {
 pub struct SavedEntry {
     /// Its number where it was saved.
     pub id: EntryId,
-    /// The add that makes it, with the flags that it has.
+    /// The command that makes it: an add, or in 1.0 a modify that found no entry.
     pub add: FlowMod,
     /// A version that sets it up in the same way.
     pub version: Version,
@@ -179,7 +179,8 @@ impl Control {
     #[must_use]
     pub fn saved_entry(&self, id: EntryId) -> Option<(SavedEntry, u32)> {
         let entry = self.store.slab.live(id.0)?;
-        let add = FlowMod {
+        let (version, seq, created) = (entry.setup.version(), entry.seq, entry.created);
+        let mut add = FlowMod {
             table_id: self.store.tuple(entry).table,
             cookie: entry.cookie,
             idle_timeout_s: entry.idle_timeout_s,
@@ -190,7 +191,13 @@ impl Control {
             matching: self.store.matching(entry),
             ..FlowMod::new(FlowModCommand::Add)
         };
-        let (version, seq, created) = (entry.setup.version(), entry.seq, entry.created);
+        if !version.has_reset_counts() {
+            // There the command says it: an add has reset counters, a modify has not.
+            add.flags -= FlowModFlags::RESET_COUNTS;
+            if add.kept_flags(version) != entry.flags {
+                add.command = FlowModCommand::ModifyStrict;
+            }
+        }
         let counts = self.saved_counts(id);
         Some((SavedEntry { id, add, version, seq, created, counts }, entry.instruction_list))
     }
@@ -352,12 +359,13 @@ impl Control {
     /// Restores an entry; its number.
     fn restore_entry(&mut self, saved: SavedEntry, now: Nanos) -> Result<Option<EntryId>, Error> {
         let SavedEntry { mut add, version, created, counts, .. } = saved;
+        let flags = add.kept_flags(version);
+        add.command = FlowModCommand::Add;
         // An entry of 1.0 may have got instructions of 1.3 by a modify.
         let checked = self.check_flow_mod(&add, version);
         let checked = checked.or_else(|_| self.check_flow_mod(&add, Version::NEWEST))?;
         let CheckedFlowMod::Add = checked else { return Err(Error::FlowModBadCommand) };
         // It has the flags; what they ask of a command was done when it came.
-        let flags = add.flags;
         add.flags -= FlowModFlags::CHECK_OVERLAP | FlowModFlags::RESET_COUNTS;
         self.add(&add, version, created.min(now))?;
         let compiled = CompiledMatch::of(&add.matching, &mut self.masks);
