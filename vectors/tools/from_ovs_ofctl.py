@@ -310,6 +310,16 @@ GROUPS_V1_5 = [
      "group_id=6,command_bucket_id=first,bucket=bucket_id:1,weight:1,actions=output:3"),
     ("insert-buckets/after", ["insert-buckets"],
      "group_id=6,command_bucket_id=7,bucket=bucket_id:8,weight:1,actions=output:3"),
+    ("add-group/selection_hash", ["add-group"],
+     "group_id=7,type=select,selection_method=hash,selection_method_param=9,"
+     "fields(reg1,eth_dst=00:00:00:00:00:ff,ip_src,nw_proto,tcp_dst=0xff00),"
+     "bucket=bucket_id:0,weight:1,actions=output:1"),
+    ("add-group/selection_dp_hash", ["add-group"],
+     "group_id=8,type=select,selection_method=dp_hash,bucket=bucket_id:0,weight:1,"
+     "actions=output:1"),
+    ("mod-group/selection_of_one", ["mod-group"],
+     "group_id=7,type=select,selection_method=hash,fields=ip_dst,"
+     "bucket=bucket_id:0,weight:1,actions=output:1"),
     ("remove-buckets/one", ["remove-buckets"], "group_id=6,command_bucket_id=7"),
     ("remove-buckets/last", ["remove-buckets"], "group_id=6,command_bucket_id=last"),
     ("remove-buckets/all", ["remove-buckets"], "group_id=6,command_bucket_id=all"),

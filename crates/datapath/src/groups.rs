@@ -13,10 +13,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::group::{
-    Bucket, BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType, bucket_ids,
+    Bucket, BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType, Selection,
+    bucket_ids,
 };
 use openflow::text::format_actions;
-use openflow::{Action, BucketId, Error, GroupId, PortNo};
+use openflow::{Action, BucketId, Error, Field, GroupId, PortNo};
 use packet::FlowKey;
 
 use self::chain::Depths;
@@ -24,7 +25,7 @@ use crate::config::DatapathConfig;
 use crate::known_fields::KnownFields;
 use crate::pending_delete::PendingDeletes;
 use crate::ports::Ports;
-use crate::select::{choose, flow_hash, mix};
+use crate::select::{FLOW_FIELDS, choose, flow_hash, mix, selection_hash};
 use crate::time::Nanos;
 use crate::validate::{ActionContext, Existing, check_actions};
 
@@ -36,6 +37,8 @@ pub(crate) const MAX_CHAIN: u8 = 64;
 pub(crate) struct Group {
     group_type: GroupType,
     buckets: Vec<Bucket>,
+    /// Facts that the choice of a bucket follows from in a select group.
+    selection: Option<Selection>,
     /// Identity of each bucket, whatever its place in the list.
     identities: Vec<u64>,
     since: Nanos,
@@ -53,6 +56,7 @@ impl Group {
         let mut group = Self {
             group_type: asked.group_type,
             buckets: Vec::new(),
+            selection: None,
             identities: Vec::new(),
             since: now,
             packets: 0,
@@ -69,6 +73,7 @@ impl Group {
     fn configure(&mut self, asked: &GroupMod) {
         self.group_type = asked.group_type;
         self.buckets.clone_from(&asked.buckets);
+        self.selection.clone_from(&asked.selection);
         self.identities = identities(&asked.buckets);
         self.bucket_counters = vec![BucketCounter::default(); asked.buckets.len()];
     }
@@ -79,6 +84,10 @@ impl Group {
 
     pub(crate) fn buckets(&self) -> &[Bucket] {
         &self.buckets
+    }
+
+    pub(crate) fn selection(&self) -> Option<&Selection> {
+        self.selection.as_ref()
     }
 
     /// Its beginning.
@@ -212,11 +221,30 @@ impl Groups {
         }
     }
 
+    /// The groups that choose one of several buckets.
+    fn choosing(&self) -> impl Iterator<Item = &Group> {
+        let chooses =
+            |group: &&Group| group.group_type == GroupType::Select && group.buckets.len() > 1;
+        self.groups.values().filter(chooses)
+    }
+
     /// Whether some group chooses one of several buckets.
     pub(crate) fn has_select(&self) -> bool {
-        let chooses =
-            |group: &Group| group.group_type == GroupType::Select && group.buckets.len() > 1;
-        self.groups.values().any(chooses)
+        self.choosing().next().is_some()
+    }
+
+    /// The fields of packets that such choices follow from.
+    pub(crate) fn select_fields(&self) -> BTreeSet<Field> {
+        let named =
+            |group: &&Group| group.selection.as_ref().is_some_and(|it| !it.fields.is_empty());
+        let mut fields = BTreeSet::new();
+        if self.choosing().any(|group| !named(&group)) {
+            fields.extend(FLOW_FIELDS);
+        }
+        let selections = self.choosing().filter_map(|group| group.selection.as_ref());
+        fields.extend(selections.flat_map(|it| it.fields.iter().map(|(field, _)| *field)));
+        fields.retain(|field| !field.row().place.is_beside_packet());
+        fields
     }
 
     /// The command on whole groups that does the same as an insert or remove of buckets: a modify
@@ -246,8 +274,9 @@ impl Groups {
             command: GroupModCommand::Modify,
             group_type: group.group_type,
             group_id: asked.group_id,
-            command_bucket_id: None,
             buckets,
+            selection: group.selection.clone(),
+            ..GroupMod::default()
         }))
     }
 
@@ -424,7 +453,11 @@ impl Groups {
                     .iter()
                     .map(|place| (group.identities[*place], group.buckets[*place].weight))
                     .collect();
-                let winner = choose(id, flow_hash(key, is_fragment), &draws);
+                let flow = match &group.selection {
+                    Some(selection) => selection_hash(selection, key, is_fragment),
+                    None => flow_hash(key, is_fragment),
+                };
+                let winner = choose(id, flow, &draws);
                 places = winner.map(|winner| places[winner]).into_iter().collect();
             }
         }
@@ -486,6 +519,7 @@ impl Groups {
             group_type: group.group_type,
             group_id: *id,
             buckets: group.buckets.clone(),
+            selection: group.selection.clone(),
         };
         self.groups.iter().map(desc).collect()
     }

@@ -5,6 +5,7 @@
 //! goes or dies moves only its own share of the flows. There is no randomness and no state: the
 //! same packet goes the same way in every datapath and in every run.
 
+use openflow::group::Selection;
 use openflow::{Field, GroupId};
 use packet::FlowKey;
 
@@ -40,12 +41,27 @@ const TRANSPORT: [Field; 6] =
 
 /// A flow's number. All fragments of a packet have the same one.
 pub(crate) fn flow_hash(key: &FlowKey, is_fragment: bool) -> u64 {
+    hash_of(FLOW_FIELDS.into_iter().map(|field| (field, u128::MAX)), key, is_fragment)
+}
+
+/// A flow's number by what a group wants its choice to follow from.
+pub(crate) fn selection_hash(selection: &Selection, key: &FlowKey, is_fragment: bool) -> u64 {
+    let Selection { param, fields, .. } = selection;
+    let hash = match fields.as_slice() {
+        [] => flow_hash(key, is_fragment),
+        named => hash_of(named.iter().copied(), key, is_fragment),
+    };
+    if *param == 0 { hash } else { mix(hash ^ param) }
+}
+
+/// The hash of these bits of fields; those that a packet has not are zero.
+fn hash_of(fields: impl Iterator<Item = (Field, u128)>, key: &FlowKey, is_fragment: bool) -> u64 {
     let mut hash = 0;
-    for field in FLOW_FIELDS {
+    for (field, bits) in fields {
         if is_fragment && TRANSPORT.contains(&field) {
             continue;
         }
-        let value = key.get(field);
+        let value = key.get(field) & bits;
         hash = mix(hash ^ value as u64);
         if field.row().bits > 64 {
             hash = mix(hash ^ (value >> 64) as u64);

@@ -157,13 +157,8 @@ impl SwitchClient {
         }
         let (command, group_id) = (GroupModCommand::Delete, GroupId::ALL);
         let group_type = GroupType::All;
-        let group = GroupMod {
-            command,
-            group_type,
-            group_id,
-            command_bucket_id: None,
-            buckets: Vec::new(),
-        };
+        let group =
+            GroupMod { command, group_type, group_id, buckets: Vec::new(), ..GroupMod::default() };
         let meter = MeterMod {
             command: MeterModCommand::Delete,
             flags: MeterFlags::empty(),

@@ -1,6 +1,7 @@
 //! Groups as messages speak of them (clauses 7.3.4.3, 7.3.5.7 to 7.3.5.9).
 
 use crate::action::Action;
+use crate::field::Field;
 use crate::id::{BucketId, GroupId, PortNo};
 use crate::numbered::numbered;
 use std::collections::BTreeSet;
@@ -85,6 +86,46 @@ pub fn bucket_ids(buckets: &[Bucket]) -> impl Iterator<Item = BucketId> {
     buckets.iter().map_while(move |bucket| bucket.bucket_id.or_else(|| free.next()))
 }
 
+/// The ways in which a select group may choose its buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SelectionMethod {
+    /// By a hash of the named fields; where none is named, of those that make a flow.
+    Hash,
+    /// By a hash of the fields that make a flow.
+    DpHash,
+}
+
+impl SelectionMethod {
+    /// Every method.
+    pub const ALL: [Self; 2] = [Self::Hash, Self::DpHash];
+
+    /// Its name, in text and on the wire.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Hash => "hash",
+            Self::DpHash => "dp_hash",
+        }
+    }
+
+    /// The method of a name.
+    #[must_use]
+    pub fn from_text(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.text() == name)
+    }
+}
+
+/// The choice of a select group's bucket: Netronome's property of groups, since 1.5.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Selection {
+    /// The method.
+    pub method: SelectionMethod,
+    /// A number that makes the choice another one than that of other groups.
+    pub param: u64,
+    /// The fields that are hashed, each with its bits; of [`SelectionMethod::Hash`] alone.
+    pub fields: Vec<(Field, u128)>,
+}
+
 /// A command on a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
@@ -98,6 +139,22 @@ pub struct GroupMod {
     pub command_bucket_id: Option<BucketId>,
     /// The buckets that it gets.
     pub buckets: Vec<Bucket>,
+    /// The choice among them in a select group; none where the switch may choose as it likes.
+    pub selection: Option<Selection>,
+}
+
+impl Default for GroupMod {
+    /// The add of a group of number 0 that has no buckets.
+    fn default() -> Self {
+        Self {
+            command: GroupModCommand::Add,
+            group_type: GroupType::All,
+            group_id: GroupId(0),
+            command_bucket_id: None,
+            buckets: Vec::new(),
+            selection: None,
+        }
+    }
 }
 
 /// One group's description.
@@ -109,6 +166,16 @@ pub struct GroupDesc {
     pub group_id: GroupId,
     /// Its buckets.
     pub buckets: Vec<Bucket>,
+    /// The choice among them; replies have it since 1.5.
+    pub selection: Option<Selection>,
+}
+
+impl Default for GroupDesc {
+    /// A group of number 0 that has no buckets.
+    fn default() -> Self {
+        let (group_type, group_id) = (GroupType::All, GroupId(0));
+        Self { group_type, group_id, buckets: Vec::new(), selection: None }
+    }
 }
 
 /// One group's counters.

@@ -2,20 +2,28 @@
 
 use openflow::group::{
     Bucket, BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
-    GroupStats, GroupType, bucket_ids,
+    GroupStats, GroupType, Selection, SelectionMethod, bucket_ids,
 };
 use openflow::translate::Context;
-use openflow::{BucketId, Error, GroupId, PortNo};
+use openflow::{BucketId, Error, Field, GroupId, PortNo};
 
-use crate::action;
 use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
+use crate::{action, oxm};
+
+/// Netronome, whose property says how a select group chooses, and its number in earlier switches.
+const NETRONOME: u32 = 0x0000_154d;
+const NETRONOME_ONCE: u32 = 0x0000_1540;
+/// `NTRT_SELECTION_METHOD`.
+const SELECTION_METHOD: u32 = 1;
+/// Bytes of the method's name, of which the last is zero.
+const METHOD_LEN: usize = 16;
 
 pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
     let (command, group_type, group_id) = read_head(r)?;
     let buckets = read_buckets(r, read_bucket_v1_2)?;
-    Ok(GroupMod { command, group_type, group_id, command_bucket_id: None, buckets })
+    Ok(GroupMod { command, group_type, group_id, buckets, ..GroupMod::default() })
 }
 
 #[inline]
@@ -32,8 +40,74 @@ pub(crate) fn read_mod_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> 
     r.skip(2)?;
     let command_bucket_id = Some(BucketId(r.u32()?)).filter(|id| *id != BucketId::ALL);
     let buckets = read_numbered(r, len, group_type)?;
-    property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
-    Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets })
+    let mut selection = None;
+    property::read_all(r, Unknown::Refused, |number, body| {
+        if !is_selection(number, body)? {
+            return Ok(false);
+        }
+        if selection.is_some() {
+            return Err(body.fault(Error::BadPropertyDupType));
+        }
+        let start = body.clone();
+        let read = read_selection(body)?.filter(|_| may_choose(command, group_type));
+        let is_sound = |it: &Selection| it.method == SelectionMethod::Hash || it.fields.is_empty();
+        let read = read.filter(is_sound);
+        selection = Some(read.ok_or_else(|| start.fault(Error::BadPropertyBadValue))?);
+        Ok(true)
+    })?;
+    Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets, selection })
+}
+
+/// Whether a command may say how the group chooses.
+fn may_choose(command: GroupModCommand, group_type: GroupType) -> bool {
+    let makes = [GroupModCommand::Add, GroupModCommand::Modify, GroupModCommand::AddOrModify];
+    group_type == GroupType::Select && makes.contains(&command)
+}
+
+/// Whether a property is the choice of a group; its owner and type are passed over.
+fn is_selection(number: u16, r: &mut Reader<'_>) -> reader::ReadResult<bool> {
+    if number != property::EXPERIMENTER {
+        return Ok(false);
+    }
+    Ok(matches!(r.u32()?, NETRONOME | NETRONOME_ONCE) && r.u32()? == SELECTION_METHOD)
+}
+
+/// Reads the choice of a group; none of an unknown method.
+fn read_selection(r: &mut Reader<'_>) -> reader::ReadResult<Option<Selection>> {
+    r.skip(4)?;
+    let name = r.bytes(METHOD_LEN)?;
+    let param = r.u64()?;
+    let name = name.iter().position(|byte| *byte == 0).and_then(|end| name.get(..end));
+    let name = name.and_then(|name| std::str::from_utf8(name).ok());
+    let Some(method) = name.and_then(SelectionMethod::from_text) else { return Ok(None) };
+    let mut fields: Vec<(Field, u128)> = Vec::new();
+    while !r.is_empty() {
+        let start = r.clone();
+        let (field, bits) = oxm::read_bits(r)?;
+        if fields.iter().any(|(known, _)| *known == field) {
+            return Err(start.fault_in(Error::BadMatchDupField, field.row().name));
+        }
+        fields.push((field, bits));
+    }
+    Ok(Some(Selection { method, param, fields }))
+}
+
+fn write_selection(w: &mut Writer<'_>, selection: Option<&Selection>) -> writer::WriteResult<()> {
+    let Some(Selection { method, param, fields }) = selection else { return Ok(()) };
+    let start = w.place();
+    w.u16(property::EXPERIMENTER);
+    w.u16(0);
+    w.u32(NETRONOME);
+    w.u32(SELECTION_METHOD);
+    w.zeros(4);
+    w.text(method.text(), METHOD_LEN);
+    w.u64(*param);
+    for (field, bits) in fields {
+        oxm::write_bits(w, *field, *bits)?;
+    }
+    w.fill_len(start + 2, start, "selection method")?;
+    w.pad_from(start);
+    Ok(())
 }
 
 /// Reads buckets of this length in all, each with a number of its own.
@@ -66,6 +140,7 @@ pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, group: &GroupMod) -> writer::Wr
     w.require(group.command_bucket_id.is_none(), "a bucket in a command")?;
     let is_numbered = group.buckets.iter().any(|bucket| bucket.bucket_id.is_some());
     w.require(!is_numbered, "numbers of buckets")?;
+    w.require(group.selection.is_none(), "selection method")?;
     write_head(w, group);
     write_buckets_v1_2(w, &group.buckets)
 }
@@ -83,7 +158,8 @@ pub(crate) fn write_mod_v1_5(w: &mut Writer<'_>, group: &GroupMod) -> writer::Wr
     w.u32(group.command_bucket_id.unwrap_or(BucketId::ALL).0);
     let start = w.place();
     write_buckets_v1_5(w, group.group_type, &group.buckets)?;
-    w.fill_len(len_at, start, "buckets of a group")
+    w.fill_len(len_at, start, "buckets of a group")?;
+    write_selection(w, group.selection.as_ref())
 }
 
 /// Reads all that is left in `r` as buckets; one of a wrong length is `OFPGMFC_BAD_BUCKET`.
@@ -202,10 +278,15 @@ pub(crate) fn read_desc_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
     let group_id = GroupId(r.u32()?);
-    Ok(GroupDesc { group_type, group_id, buckets: read_buckets(&mut r, read_bucket_v1_2)? })
+    Ok(GroupDesc {
+        group_type,
+        group_id,
+        buckets: read_buckets(&mut r, read_bucket_v1_2)?,
+        ..GroupDesc::default()
+    })
 }
 
-/// Properties of the group, which are of experimenters alone, are left out.
+/// Properties of the group that are not known are left out.
 pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
     let mut r = r.sized("group description")?;
     let group_type = GroupType::from_number(r.u8()?);
@@ -214,8 +295,14 @@ pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     let len = usize::from(r.u16()?);
     r.skip(6)?;
     let buckets = read_numbered(&mut r, len, group_type)?;
-    property::read_all(&mut r, Unknown::LeftOut, |_, _| Ok(false))?;
-    Ok(GroupDesc { group_type, group_id, buckets })
+    let mut selection = None;
+    property::read_all(&mut r, Unknown::LeftOut, |number, body| {
+        if is_selection(number, body)? {
+            selection = read_selection(body)?;
+        }
+        Ok(selection.is_some())
+    })?;
+    Ok(GroupDesc { group_type, group_id, buckets, selection })
 }
 
 pub(crate) fn write_desc_v1_2(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
@@ -240,6 +327,7 @@ pub(crate) fn write_desc_v1_5(w: &mut Writer<'_>, group: &GroupDesc) -> writer::
     let buckets = w.place();
     write_buckets_v1_5(w, group.group_type, &group.buckets)?;
     w.fill_len(len_at, buckets, "buckets of a group")?;
+    write_selection(w, group.selection.as_ref())?;
     w.fill_len(start, start, "group description")
 }
 

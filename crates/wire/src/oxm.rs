@@ -314,6 +314,33 @@ pub(crate) fn read_value(
     Ok(value)
 }
 
+/// Reads a field whose value says which of its bits count.
+///
+/// The faults are those of [`read_into`], and `OFPBMC_BAD_MASK` for bits that the field has not.
+pub(crate) fn read_bits(r: &mut Reader<'_>) -> reader::ReadResult<(Field, u128)> {
+    let start = r.clone();
+    let header = OxmHeader(r.u32()?);
+    let known = header.field_of_any().filter(|_| !header.has_mask());
+    let field = known.ok_or_else(|| start.fault(Error::BadMatchBadField))?;
+    let fail = |error| start.fault_in(error, field.row().name);
+    if header.len() != field.bytes() {
+        return Err(fail(Error::BadMatchBadLen));
+    }
+    let bits = number(r.bytes(field.bytes())?);
+    let is_part = bits != field.full_mask();
+    if bits & !field.full_mask() != 0 || (is_part && !field.row().maskable) {
+        return Err(fail(Error::BadMatchBadMask));
+    }
+    Ok((field, bits))
+}
+
+/// Writes a field whose value says which of its bits count.
+pub(crate) fn write_bits(w: &mut Writer<'_>, field: Field, bits: u128) -> writer::WriteResult<()> {
+    write_field(w, field)?;
+    write_number(w, field, bits);
+    Ok(())
+}
+
 /// Whether the field that begins here has a mask.
 pub(crate) fn has_mask(mut r: Reader<'_>) -> bool {
     r.u32().is_ok_and(|header| OxmHeader(header).has_mask())

@@ -84,8 +84,8 @@ fn forward(client: &mut Client) -> Result<(), ClientError> {
         command: GroupModCommand::Add,
         group_type: GroupType::Indirect,
         group_id: GroupId(1),
-        command_bucket_id: None,
         buckets: vec![bucket(PortNo(2))],
+        ..GroupMod::default()
     }))?;
     client.send(&Message::FlowMod(entry))?;
     client.barrier()

@@ -162,8 +162,8 @@ impl LoadBalancerConfig {
             command,
             group_type: GroupType::Select,
             group_id: SERVERS,
-            command_bucket_id: None,
             buckets,
+            ..GroupMod::default()
         }
     }
 

@@ -71,7 +71,6 @@ use super::shared::Shared;
 use super::sys;
 use crate::config::{DatapathConfig, Fragments};
 use crate::counter::{Counter, DropReason};
-use crate::select::FLOW_FIELDS;
 use crate::time::Nanos;
 use crate::verdict::Out;
 
@@ -346,10 +345,9 @@ impl Core {
         if std::mem::take(&mut self.replica.is_mask_stale) || self.replica.has_changed {
             self.replica.keys_have_select_fields = self.replica.has_select();
             let unwildcarded = self.replica.unwildcarded();
-            let selected: &[Field] =
-                if self.replica.keys_have_select_fields { &FLOW_FIELDS } else { &[] };
-            let mirrored = self.replica.ports.mirrors().fields();
-            let also = selected.iter().chain(mirrored).copied().chain(self.replica.read_fields());
+            let selected = self.replica.select_fields();
+            let mirrored = self.replica.ports.mirrors().fields().iter().copied();
+            let also = selected.into_iter().chain(mirrored).chain(self.replica.read_fields());
             if self.pipeline_mask.set(unwildcarded, also) {
                 self.versions
                     .set_unwildcarded(|field, bits| self.pipeline_mask.has_bits(field, bits));

@@ -354,8 +354,8 @@ fn without_memory_nothing_is_added_but_old_entries_can_return() {
             command,
             group_type: GroupType::All,
             group_id: GroupId(id),
-            command_bucket_id: None,
             buckets: Vec::new(),
+            ..GroupMod::default()
         };
         control.group_mod(&group_mod, Nanos(0)).map(|_| ())
     };

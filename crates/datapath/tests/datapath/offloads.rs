@@ -155,8 +155,8 @@ fn datapath(caches: Caches) -> Fast {
             command: GroupModCommand::Add,
             group_type: kind,
             group_id: GroupId(id),
-            command_bucket_id: None,
             buckets: vec![bucket(2, &[]), bucket(3, &[Action::PushVlan(0x8100), Action::DecNwTtl])],
+            ..GroupMod::default()
         };
         dp.group_mod(&group_mod, Nanos(0)).unwrap();
     }

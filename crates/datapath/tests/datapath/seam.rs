@@ -298,8 +298,8 @@ fn group_mods_that_no_text_can_say_are_refused() {
             command: GroupModCommand::Add,
             group_type: GroupType::All,
             group_id: GroupId(1),
-            command_bucket_id: None,
             buckets: Vec::new(),
+            ..GroupMod::default()
         };
         change(&mut group_mod);
         group_mod

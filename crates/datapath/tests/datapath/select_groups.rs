@@ -1,13 +1,14 @@
 //! Select groups when their buckets change or die: only the flows move that must, on both
 //! datapaths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datapath::fast::Fast;
 use datapath::{Datapath, DatapathConfig, Nanos, Out, Reference, Verdict};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::port::{PortDesc, PortState};
+use openflow::text::parse_group_mod;
 use openflow::{Action, GroupId, Instruction, MacAddr, PortNo, Version};
 use packet::PacketBuf;
 use packet::build::{FrameBuilder, Ipv4};
@@ -31,8 +32,8 @@ fn group_mod(command: GroupModCommand, buckets: &Buckets) -> GroupMod {
         command,
         group_type: GroupType::Select,
         group_id: GroupId(1),
-        command_bucket_id: None,
         buckets: buckets.iter().map(bucket).collect(),
+        ..GroupMod::default()
     }
 }
 
@@ -62,6 +63,48 @@ fn ports(dp: &mut dyn Datapath) -> Vec<Option<u32>> {
         }
     };
     (0..FLOWS).map(of).collect()
+}
+
+/// The buckets of all flows on both datapaths, by a choice that the text says.
+fn ports_by(choice: &str) -> BTreeSet<Option<u32>> {
+    let text =
+        format!("group_id=1,type=select{choice},bucket=output:1,bucket=output:2,bucket=output:3");
+    let group = parse_group_mod(&text, GroupModCommand::Modify).unwrap();
+    let both: [Box<dyn Datapath>; 2] = [
+        Box::new(Fast::new(DatapathConfig::default(), 1)),
+        Box::new(Reference::new(DatapathConfig::default())),
+    ];
+    let [fast, reference] = both.map(|mut dp| {
+        prepare(&mut *dp, &Buckets::from([(1, 1)]));
+        // Flows are known before the choice changes.
+        ports(&mut *dp);
+        dp.group_mod(&group, Nanos(0)).unwrap();
+        ports(&mut *dp)
+    });
+    assert_eq!(fast, reference, "{choice}");
+    fast.into_iter().collect()
+}
+
+#[test]
+fn a_choice_follows_from_the_fields_that_are_named() {
+    let all = BTreeSet::from([Some(1), Some(2), Some(3)]);
+    for choice in ["", ",selection_method=dp_hash", ",selection_method=hash"] {
+        assert_eq!(ports_by(choice), all, "{choice}");
+    }
+    let by = |fields: &str| ports_by(&format!(",selection_method=hash,fields{fields}"));
+    assert_eq!(by("=udp_src"), all);
+    assert_eq!(by("(ip_src,udp_src=0xff)"), all);
+    // The flows differ by their UDP source port alone.
+    for same in
+        ["=ip_dst", "(eth_src,eth_dst,ip_src,ip_dst,udp_dst)", "=tcp_src", "=udp_src=0x8000"]
+    {
+        assert_eq!(by(same).len(), 1, "{same}");
+    }
+    let of = |param| {
+        ports_by(&format!(",selection_method=hash,selection_method_param={param},fields=ip_dst"))
+    };
+    let chosen: BTreeSet<_> = (0..20).flat_map(of).collect();
+    assert_eq!(chosen, all);
 }
 
 /// The part of the flows that must move: that which buckets win, as the others' shares do not

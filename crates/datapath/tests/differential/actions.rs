@@ -1,7 +1,7 @@
 //! Actions and instructions: every kind, and mostly such that a match allows them.
 
 use openflow::field::{ALL_FIELDS, FieldRow, Place, Prereq};
-use openflow::group::{Bucket, GroupType};
+use openflow::group::{Bucket, GroupType, Selection, SelectionMethod};
 use openflow::learn::{LearnFlags, LearnSource, LearnSpec, LearnTarget};
 use openflow::members::{BundleAlgorithm, HashFields, MultipathAlgorithm};
 use openflow::message::PacketInReason;
@@ -400,6 +400,24 @@ pub(crate) fn instructions_1_0(key: &FlowKey, rng: &mut Random) -> Vec<Instructi
 /// Instructions that are never refused.
 pub(crate) fn simple(rng: &mut Random) -> Vec<Instruction> {
     vec![Instruction::ApplyActions(vec![Action::output(PortNo(1 + rng.below(5) as u32))])]
+}
+
+/// Perhaps a choice of buckets by some fields, or by bits of them.
+pub(crate) fn selection(rng: &mut Random) -> Option<Selection> {
+    if rng.percent(40) {
+        return None;
+    }
+    let param = rng.below(3);
+    let mut fields: Vec<(Field, u128)> = Vec::new();
+    for _ in 0..rng.below(4) {
+        let row = *rng.pick(&openflow::field::FIELDS.iter().collect::<Vec<_>>());
+        let bits = match row.maskable && rng.percent(30) {
+            true => row.field.full_mask() & 0x5555_5555_5555_5555_5555_5555_5555_5555,
+            false => row.field.full_mask(),
+        };
+        fields.push((row.field, bits));
+    }
+    Some(Selection { method: SelectionMethod::Hash, param, fields })
 }
 
 pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Random) -> Vec<Bucket> {

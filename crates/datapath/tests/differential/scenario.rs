@@ -554,12 +554,15 @@ impl Maker {
         let all = command == GroupModCommand::Delete && rng.percent(20);
         let group_id = if all { GroupId::ALL } else { GroupId(1 + rng.below(6) as u32) };
         let buckets = actions::buckets(group_type, &key, rng);
+        let is_select = group_type == GroupType::Select;
+        let selection = is_select.then(|| actions::selection(rng)).flatten();
         self.steps.push(Step::GroupMod(GroupMod {
             command,
             group_type,
             group_id,
-            command_bucket_id: None,
             buckets,
+            selection,
+            ..GroupMod::default()
         }));
     }
 

@@ -117,6 +117,7 @@ fn line(scenario: &Scenario, step: &Step) -> String {
                 group_type: group.group_type,
                 group_id: group.group_id,
                 buckets: group.buckets.clone(),
+                selection: group.selection.clone(),
             };
             format!("group {:?} {}", group.command, format_group(&desc))
         }

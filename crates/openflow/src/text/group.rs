@@ -2,10 +2,13 @@
 
 use super::action::{action_list, actions_text};
 use super::lex::{Pair, Piece, pairs};
-use super::value::{port, unsigned};
+use super::value::{format_value, port, unsigned, value as field_value};
 use super::words::unknown;
 use super::{PortNames, TextError};
-use crate::group::{Bucket, GroupDesc, GroupMod, GroupModCommand, GroupType};
+use crate::field::{ALL_FIELDS, Field};
+use crate::group::{
+    Bucket, GroupDesc, GroupMod, GroupModCommand, GroupType, Selection, SelectionMethod,
+};
 use crate::id::{BucketId, GroupId, PortNo};
 
 /// Reads a group: `group_id=1,type=select,bucket=weight:5,actions=output:1,bucket=output:2`. A
@@ -33,6 +36,7 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
         None => (whole, None),
     };
     let (mut group_id, mut group_type, mut command_bucket_id) = (None, None, None);
+    let mut selection = SelectionWords::default();
     for pair in pairs(head) {
         let pair = pair?;
         match pair.key.text {
@@ -42,11 +46,17 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
                 pair.once(&mut command_bucket_id, parse_command_bucket)?;
             }
             "type" => pair.once(&mut group_type, parse_type)?,
+            "selection_method" | "selection_method_param" | "fields" if !deletes => {
+                selection.take(pair)?;
+            }
             _ if changes_buckets => {
                 let words = ["group_id", "command_bucket_id", "bucket"];
                 return Err(unknown("word", pair.key, words));
             }
-            _ => return Err(unknown("word", pair.key, ["group_id", "type", "bucket"])),
+            _ => {
+                let words = ["group_id", "type", "bucket", "selection_method", "fields"];
+                return Err(unknown("word", pair.key, words));
+            }
         }
     }
     let has_none = deletes || command == GroupModCommand::RemoveBucket;
@@ -77,7 +87,95 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
         None if deletes || changes_buckets => GroupType::All,
         None => return Err(whole.error("type is missing: all, select, indirect or ff")),
     };
-    Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets })
+    let selection = selection.whole(whole, group_type)?;
+    Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets, selection })
+}
+
+/// The words that say how a select group chooses.
+#[derive(Debug, Default)]
+struct SelectionWords {
+    method: Option<SelectionMethod>,
+    param: Option<u64>,
+    fields: Option<Vec<(Field, u128)>>,
+}
+
+impl SelectionWords {
+    fn take(&mut self, pair: Pair<'_>) -> Result<(), TextError> {
+        match pair.key.text {
+            "selection_method" => pair.once(&mut self.method, |word| {
+                let method = SelectionMethod::from_text(word.text);
+                method.ok_or_else(|| word.error("a selection method is hash or dp_hash"))
+            }),
+            "selection_method_param" => pair.once(&mut self.param, unsigned),
+            _ => pair.once(&mut self.fields, parse_fields),
+        }
+    }
+
+    /// The choice that they make, of a group of this type.
+    fn whole(
+        self,
+        place: Piece<'_>,
+        group_type: GroupType,
+    ) -> Result<Option<Selection>, TextError> {
+        let Self { method, param, fields } = self;
+        let fields = fields.unwrap_or_default();
+        let Some(method) = method else {
+            if param.is_some() || !fields.is_empty() {
+                return Err(place.error("selection_method is missing: hash or dp_hash"));
+            }
+            return Ok(None);
+        };
+        if group_type != GroupType::Select {
+            return Err(place.error("a selection_method is of type=select"));
+        }
+        if method != SelectionMethod::Hash && !fields.is_empty() {
+            return Err(place.error("fields are of selection_method=hash"));
+        }
+        Ok(Some(Selection { method, param: param.unwrap_or(0), fields }))
+    }
+}
+
+/// Fields, each with the bits that count where not all do: `ip_src,tcp_dst=0xff`.
+fn parse_fields(piece: Piece<'_>) -> Result<Vec<(Field, u128)>, TextError> {
+    let mut fields: Vec<(Field, u128)> = Vec::new();
+    for pair in pairs(piece) {
+        let Pair { key, value } = pair?;
+        let names = || ALL_FIELDS.iter().map(|row| row.set_text);
+        let field = Field::from_name(key.text).ok_or_else(|| unknown("field", key, names()))?;
+        if fields.iter().any(|(known, _)| *known == field) {
+            return Err(key.error(format!("`{}` is given twice", key.text)));
+        }
+        let (bits, mask) = match value {
+            None => (field.full_mask(), field.full_mask()),
+            Some(value) => field_value(field, value)?,
+        };
+        let is_plain = bits != 0 && mask == field.full_mask();
+        if !is_plain || (bits != field.full_mask() && !field.row().maskable) {
+            let place = value.unwrap_or(key);
+            return Err(place.error(format!("`{}` has no such bits to choose by", key.text)));
+        }
+        fields.push((field, bits));
+    }
+    Ok(fields)
+}
+
+/// The words of a choice, each behind a comma.
+fn selection_text(selection: &Selection) -> String {
+    let mut out = format!(",selection_method={}", selection.method.text());
+    if selection.param != 0 {
+        out += &format!(",selection_method_param={}", selection.param);
+    }
+    let word = |(field, bits): &(Field, u128)| match *bits == field.full_mask() {
+        true => field.row().set_text.to_owned(),
+        false => format!("{}={}", field.row().set_text, format_value(*field, *bits)),
+    };
+    let words: Vec<String> = selection.fields.iter().map(word).collect();
+    match words.as_slice() {
+        [] => {}
+        [one] => out += &format!(",fields={one}"),
+        all => out += &format!(",fields({})", all.join(",")),
+    }
+    out
 }
 
 fn split_bucket(piece: Piece<'_>) -> Option<(Piece<'_>, Piece<'_>)> {
@@ -160,6 +258,9 @@ pub(super) fn group_text(group: &GroupDesc, names: &PortNames) -> String {
     let is_short = group.group_type == GroupType::FastFailover;
     let group_type = if is_short { "ff" } else { group.group_type.text() };
     let mut out = format!("group_id={},type={group_type}", group.group_id.0);
+    if let Some(selection) = &group.selection {
+        out += &selection_text(selection);
+    }
     for bucket in &group.buckets {
         out += ",bucket=";
         if let Some(id) = bucket.bucket_id {

@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(names.parse_flow_mod(&again, FlowModCommand::Add), Ok(flow));
         let group = "group_id=1,type=ff,bucket=watch_port:1,actions=output:2";
         let group = parse_group_mod(group, GroupModCommand::Add).unwrap();
-        let GroupMod { group_type, group_id, buckets, .. } = group;
-        let desc = GroupDesc { group_type, group_id, buckets };
+        let GroupMod { group_type, group_id, buckets, selection, .. } = group;
+        let desc = GroupDesc { group_type, group_id, buckets, selection };
         assert_eq!(
             names.format_group(&desc),
             "group_id=1,type=ff,bucket=watch_port:p1,actions=output:\"veth0-1\""

@@ -18,7 +18,6 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"], OVS, NO_TRACKING),
     (&["tun_src", "tun_dst", "tun_flags", "tun_ttl", "tun_tos"], OVS, "tun_id of tunnels only"),
     (&["skb_priority", "dp_hash", "recirc_id", "actset_output"], OVS, NOTHING),
-    (&["selection_method"], "of OpenFlow 1.5", NOTHING),
 ];
 
 const OVS: &str = "Open vSwitch's own";

@@ -306,7 +306,7 @@ pub(crate) async fn group(call: Call) -> Answer {
         let one =
             |(place, value): &(String, &Value)| bucket(value, place, target.version(), group_type);
         let buckets = buckets.iter().map(one).collect::<Result<_, _>>()?;
-        (target, GroupMod { command, group_type, group_id, command_bucket_id: None, buckets })
+        (target, GroupMod { command, group_type, group_id, buckets, ..GroupMod::default() })
     };
     done(&target, Message::GroupMod(group_mod)).await
 }

@@ -94,8 +94,8 @@ pub(crate) async fn flush_tables(agent: &Agent, is_alone: bool) {
         command: GroupModCommand::Delete,
         group_type: GroupType::All,
         group_id: GroupId::ALL,
-        command_bucket_id: None,
         buckets: Vec::new(),
+        ..GroupMod::default()
     };
     send(agent, BridgeCommand::GroupMod(all_groups)).await;
     let all_meters = MeterMod {

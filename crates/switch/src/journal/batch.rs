@@ -199,8 +199,9 @@ impl Batch {
             command: GroupModCommand::Add,
             group_type: desc.group_type,
             group_id: desc.group_id,
-            command_bucket_id: None,
             buckets: desc.buckets.clone(),
+            selection: desc.selection.clone(),
+            ..GroupMod::default()
         });
         let count = |it: &BucketCounter| [it.packet_count, it.byte_count];
         self.try_item(Tag::Group, |out| {

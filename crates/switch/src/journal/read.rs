@@ -343,6 +343,7 @@ fn group(body: &[u8], anew: Option<Nanos>) -> Option<SavedGroup> {
             group_type: add.group_type,
             group_id: add.group_id,
             buckets: add.buckets,
+            selection: add.selection,
         },
         created: anew.unwrap_or(created),
         counts: count(counts),

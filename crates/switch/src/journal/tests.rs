@@ -217,7 +217,6 @@ fn random_command(random: &mut Random) -> BundleCommand {
             command: *random.pick(&[Group::Add, Group::Add, Group::Modify, Group::Delete]),
             group_type: *random.pick(&[GroupType::All, GroupType::Indirect, GroupType::Select]),
             group_id: GroupId(random.below(4) as u32),
-            command_bucket_id: None,
             buckets: (0..random.below(3))
                 .map(|_| Bucket {
                     bucket_id: None,
@@ -230,6 +229,7 @@ fn random_command(random: &mut Random) -> BundleCommand {
                     }],
                 })
                 .collect(),
+            ..GroupMod::default()
         }),
         1 => BundleCommand::MeterMod(MeterMod {
             command: *random.pick(&[Meter::Add, Meter::Add, Meter::Modify, Meter::Delete]),
@@ -425,8 +425,8 @@ fn counts_while_a_compaction_is_made_are_in_both_files() {
         command: GroupModCommand::Add,
         group_type: GroupType::All,
         group_id: GroupId(1),
-        command_bucket_id: None,
         buckets: Vec::new(),
+        ..GroupMod::default()
     };
     rig.control.group_mod(&group, rig.now).unwrap();
     let meter = MeterMod {

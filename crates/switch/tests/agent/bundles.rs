@@ -63,7 +63,6 @@ fn group(command: GroupModCommand, id: u32, to: u32) -> Message {
         command,
         group_type: GroupType::Indirect,
         group_id: GroupId(id),
-        command_bucket_id: None,
         buckets: vec![Bucket {
             bucket_id: None,
             weight: 0,
@@ -71,6 +70,7 @@ fn group(command: GroupModCommand, id: u32, to: u32) -> Message {
             watch_group: GroupId::ANY,
             actions: vec![Action::output(PortNo(to))],
         }],
+        ..GroupMod::default()
     })
 }
 

@@ -75,8 +75,8 @@ fn what_1_3_alone_can_ask_is_refused_with_its_own_errors() {
             command: GroupModCommand::Modify,
             group_type: GroupType::All,
             group_id,
-            command_bucket_id: None,
             buckets: Vec::new(),
+            ..GroupMod::default()
         })
     };
     controller.refused(&group(GroupId(5)), Error::GroupModUnknownGroup);

@@ -106,8 +106,8 @@ fn clean(switch: &Switch, facts: &Facts) {
         command: GroupModCommand::Delete,
         group_type: GroupType::All,
         group_id: GroupId::ALL,
-        command_bucket_id: None,
         buckets: Vec::new(),
+        ..GroupMod::default()
     }));
     controller.send(&Message::MeterMod(MeterMod {
         command: MeterModCommand::Delete,

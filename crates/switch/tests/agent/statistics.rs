@@ -60,8 +60,8 @@ fn loaded() -> (Switch, Controller) {
         command: GroupModCommand::Add,
         group_type: GroupType::All,
         group_id: GROUP,
-        command_bucket_id: None,
         buckets: buckets(),
+        ..GroupMod::default()
     }));
     controller.send(&Message::FlowMod(FlowMod {
         priority: 9,
@@ -204,7 +204,10 @@ fn check_groups(reply: MultipartReplyBody) {
         }
         MultipartReplyBody::GroupDesc(groups) => {
             let (group_type, group_id) = (GroupType::All, GROUP);
-            assert_eq!(groups, [GroupDesc { group_type, group_id, buckets: buckets() }]);
+            assert_eq!(
+                groups,
+                [GroupDesc { group_type, group_id, buckets: buckets(), ..GroupDesc::default() }]
+            );
         }
         MultipartReplyBody::GroupFeatures(features) => {
             assert_eq!(features.types, 0b1111);

@@ -69,8 +69,8 @@ fn group_mod(command: GroupModCommand, group_id: GroupId) -> Message {
         command,
         group_type,
         group_id,
-        command_bucket_id: None,
         buckets: Vec::new(),
+        ..GroupMod::default()
     })
 }
 

@@ -35,6 +35,7 @@ fn group(command: GroupModCommand, at: Option<BucketId>, buckets: Vec<Bucket>) -
         group_id: GroupId(1),
         command_bucket_id: at,
         buckets,
+        ..GroupMod::default()
     })
 }
 
@@ -80,6 +81,7 @@ fn buckets_are_inserted_and_removed_by_their_numbers() {
         group_id: GroupId(2),
         command_bucket_id: Some(BucketId::LAST),
         buckets: vec![bucket(Some(1), 1)],
+        ..GroupMod::default()
     });
     newest.refused(&other, Error::GroupModUnknownGroup);
 }
@@ -105,6 +107,26 @@ fn a_bucket_of_a_select_group_without_a_weight_has_one() {
     assert_eq!(buckets(&mut newest), [9]);
     let (_, why) = switch.ctl_fails(&["insert-buckets", insert]);
     assert!(why.contains("OpenFlow13"), "{why}");
+}
+
+#[test]
+fn a_select_group_keeps_what_it_chooses_by() {
+    let switch = Switch::start(1, WITH_1_5);
+    let newest = |command: &str, words: &str| switch.ctl(&["-O", "OpenFlow15", command, words]);
+    let choice = "selection_method=hash,selection_method_param=5,fields(ip_src,tcp_dst=255)";
+    newest("add-group", &format!("group_id=1,type=select,{choice},bucket=output:1"));
+    newest("insert-buckets", "group_id=1,command_bucket_id=last,bucket=bucket_id:4,output:1");
+    let shown = newest("dump-groups", "1");
+    assert!(shown.contains(&format!("group_id=1,type=select,{choice},bucket=")), "{shown}");
+    assert!(shown.contains("bucket_id:4"), "{shown}");
+    // Earlier versions have no words for it.
+    let shown = switch.ctl(&["dump-groups"]);
+    assert!(shown.contains("group_id=1,type=select,bucket="), "{shown}");
+    let group = format!("group_id=2,type=select,{choice},bucket=output:1");
+    let (_, why) = switch.ctl_fails(&["add-group", &group]);
+    assert!(why.contains("selection method"), "{why}");
+    newest("mod-group", "group_id=1,type=select,bucket=output:1");
+    assert!(!newest("dump-groups", "1").contains("selection"));
 }
 
 #[test]

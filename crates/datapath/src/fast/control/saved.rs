@@ -223,6 +223,7 @@ impl Control {
             group_type: group.group_type(),
             group_id: id,
             buckets: group.buckets().to_vec(),
+            selection: group.selection().cloned(),
         };
         let counters = self.group_counters.get(&id)?;
         let count = |(packet_count, byte_count)| BucketCounter { packet_count, byte_count };
@@ -339,10 +340,12 @@ impl Control {
     }
 
     fn restore_group(&mut self, saved: &SavedGroup, now: Nanos) -> Result<(), Error> {
-        let GroupDesc { group_type, group_id, ref buckets } = saved.desc;
+        let GroupDesc { group_type, group_id, ref buckets, ref selection } = saved.desc;
         let (command, buckets) = (GroupModCommand::Modify, buckets.clone());
+        let selection = selection.clone();
+        let rest = GroupMod::default();
         self.group_mod(
-            &GroupMod { command, group_type, group_id, command_bucket_id: None, buckets },
+            &GroupMod { command, group_type, group_id, buckets, selection, ..rest },
             now,
         )?;
         let Some(counters) = self.group_counters.get(&group_id) else { return Ok(()) };
@@ -387,7 +390,7 @@ fn empty_group(command: GroupModCommand, group_id: GroupId) -> GroupMod {
         command,
         group_type: GroupType::All,
         group_id,
-        command_bucket_id: None,
         buckets: Vec::new(),
+        ..GroupMod::default()
     }
 }

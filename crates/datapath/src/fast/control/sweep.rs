@@ -629,8 +629,8 @@ mod tests {
             command,
             group_type: GroupType::All,
             group_id: GroupId(9),
-            command_bucket_id: None,
             buckets: Vec::new(),
+            ..GroupMod::default()
         };
         control.group_mod(&to_group(GroupModCommand::Add), Nanos(1)).unwrap();
         let group = Instruction::ApplyActions(vec![Action::Group(GroupId(9))]);

@@ -10,7 +10,7 @@ mod summary;
 mod teach;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use openflow::field::FIELDS;
@@ -502,6 +502,11 @@ impl Replica {
     /// Whether some group chooses between buckets.
     pub(super) fn has_select(&self) -> bool {
         self.groups.has_select()
+    }
+
+    /// The fields that such choices follow from.
+    pub(super) fn select_fields(&self) -> BTreeSet<Field> {
+        self.groups.select_fields()
     }
 
     /// The bits that the entries of all tables look at.

@@ -99,10 +99,14 @@ const NICIRA: [(&str, &str); 9] = [
 ];
 
 /// Messages and actions of 1.5 with their tests.
-const OF_1_5: [(&str, &str); 6] = [
+const OF_1_5: [(&str, &str); 7] = [
     (
         "numbers of buckets, insert and remove",
         "version_1_5.rs:buckets_are_inserted_and_removed_by_their_numbers",
+    ),
+    (
+        "selection methods hash and dp_hash of select groups, with fields",
+        "version_1_5.rs:a_select_group_keeps_what_it_chooses_by",
     ),
     (
         "meter as the first action",

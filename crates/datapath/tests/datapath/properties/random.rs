@@ -228,7 +228,7 @@ fn group_mod() -> impl Strategy<Value = GroupMod> {
             actions,
         };
         let buckets = buckets.into_iter().map(bucket).collect();
-        GroupMod { command, group_type, group_id: GroupId(id), command_bucket_id: None, buckets }
+        GroupMod { command, group_type, group_id: GroupId(id), buckets, ..GroupMod::default() }
     })
 }
 

@@ -211,8 +211,8 @@ impl Maker {
             command: GroupModCommand::ALL[e.below(GroupModCommand::ALL.len())],
             group_type,
             group_id: group(e),
-            command_bucket_id: None,
             buckets: (0..count).map(|_| bucket(e)).collect(),
+            ..GroupMod::default()
         }
     }
 

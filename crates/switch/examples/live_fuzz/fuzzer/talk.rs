@@ -176,8 +176,8 @@ impl Connection {
             command: GroupModCommand::Delete,
             group_type: GroupType::All,
             group_id: GroupId::ALL,
-            command_bucket_id: None,
             buckets: Vec::new(),
+            ..GroupMod::default()
         };
         let meters = MeterMod {
             command: MeterModCommand::Delete,

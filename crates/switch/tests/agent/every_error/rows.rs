@@ -246,8 +246,8 @@ fn group_of(group_id: u32, buckets: Vec<Bucket>) -> GroupMod {
         command: GroupModCommand::Add,
         group_type: GroupType::All,
         group_id: GroupId(group_id),
-        command_bucket_id: None,
         buckets,
+        ..GroupMod::default()
     }
 }
 

@@ -322,6 +322,7 @@ fn usual_group(group: GroupMod) -> (GroupMod, &'static str, String) {
         group_type: group.group_type,
         group_id: group.group_id,
         buckets: group.buckets.clone(),
+        ..GroupDesc::default()
     };
     let word = if group.command == GroupModCommand::Add { "add-group" } else { "mod-group" };
     (group, word, text::format_group(&desc))

@@ -4,7 +4,7 @@ use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags}
 use openflow::flow::AggregateStats;
 use openflow::group::{
     BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
-    GroupStats, GroupType,
+    GroupStats, GroupType, Selection, SelectionMethod,
 };
 use openflow::message::{
     AsyncConfig, Capabilities, ControllerRole, ControllerStatus, ErrorMessage, Experimenter,
@@ -94,13 +94,40 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
 }
 
 fn group_mod(e: &mut Entropy<'_>, version: Version) -> GroupMod {
+    let command = GroupModCommand::from_number_in(version, e.u16() % 8);
+    let group_type = GroupType::from_number(e.u8());
+    let makes = matches!(command, GroupModCommand::Add | GroupModCommand::Modify);
+    let may_choose = makes && group_type == GroupType::Select;
     GroupMod {
-        command: GroupModCommand::from_number_in(version, e.u16() % 8),
-        group_type: GroupType::from_number(e.u8()),
+        command,
+        group_type,
         group_id: GroupId(e.u32()),
         command_bucket_id: (version.has_bucket_ids() && e.bool()).then(|| BucketId(e.u32() >> 1)),
         buckets: element::buckets(e, version),
+        selection: may_choose.then(|| selection(e, version)).flatten(),
     }
+}
+
+/// Perhaps a choice by fields.
+fn selection(e: &mut Entropy<'_>, version: Version) -> Option<Selection> {
+    if !version.has_bucket_ids() || e.bool() {
+        return None;
+    }
+    let method = if e.bool() { SelectionMethod::Hash } else { SelectionMethod::DpHash };
+    let param = u64::from(e.u32());
+    let names: &[Field] = match method {
+        SelectionMethod::Hash => &[Field::EthDst, Field::Ipv6Src, Field::NwTtl, Field::Reg1],
+        SelectionMethod::DpHash => &[],
+    };
+    let mut fields = Vec::new();
+    for field in names.iter().copied() {
+        if e.bool() {
+            continue;
+        }
+        let bits = u128::from(e.u32()) & field.full_mask();
+        fields.push((field, if field.row().maskable { bits } else { field.full_mask() }));
+    }
+    Some(Selection { method, param, fields })
 }
 
 fn controller_status(e: &mut Entropy<'_>) -> ControllerStatus {
@@ -302,6 +329,7 @@ pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartRepl
             group_type: GroupType::from_number(e.u8()),
             group_id: GroupId(e.u32()),
             buckets: element::buckets(e, version),
+            selection: selection(e, version),
         })),
         MultipartType::GroupFeatures => Body::GroupFeatures(GroupFeatures {
             types: e.u32(),

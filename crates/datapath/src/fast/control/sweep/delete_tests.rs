@@ -43,8 +43,8 @@ fn group_mod(command: GroupModCommand, id: u32) -> GroupMod {
         command,
         group_type: GroupType::All,
         group_id: GroupId(id),
-        command_bucket_id: None,
         buckets,
+        ..GroupMod::default()
     }
 }
 
