@@ -1,5 +1,5 @@
 //! The journal of a bridge: a file of what its tables hold, so that a switch that starts anew has
-//! the same entries, groups, meters, counts and addresses.
+//! the same entries, groups, meters, counts, addresses and settings of tables.
 //!
 //! A record is the state, after a batch of commands, of all that the batch has changed. It is
 //! written before the batch's barrier goes to the workers, so a killed process has lost nothing
@@ -233,6 +233,12 @@ impl Journal {
         self.write();
     }
 
+    /// Writes the settings of the tables.
+    pub(crate) fn save_tables(&mut self, control: &Control) {
+        self.put_tables(control);
+        self.write();
+    }
+
     /// Another datapath id is the bridge's.
     pub(crate) fn set_dpid(&mut self, dpid: DatapathId) {
         self.header.dpid = dpid.to_string();
@@ -384,6 +390,13 @@ impl Journal {
         }
     }
 
+    fn put_tables(&mut self, control: &Control) {
+        if self.batch.tables(control.saved_tables()).is_err() {
+            self.counters.bump(Counter::StateError);
+            tracing::debug!(bridge = self.name, "no message holds the settings of tables");
+        }
+    }
+
     fn put_ports(&mut self, control: &Control, changed: &[PortNo]) {
         let all = control.ports();
         for number in changed {
@@ -448,6 +461,9 @@ impl Journal {
         self.batch.header(&self.header);
         self.ports.iter().for_each(|(number, name)| self.batch.port(*number, name));
         self.batch.addresses(&self.addresses);
+        if !control.saved_tables().is_empty() {
+            self.put_tables(control);
+        }
         // The file that a restart would read does not get these counts.
         let (groups, meters) = (self.groups.clone(), self.meters.clone());
         groups.keys().for_each(|id| self.put_group(control, *id));
@@ -527,8 +543,8 @@ fn log_restored(
     unreadable: usize,
     path: &Path,
 ) -> io::Result<()> {
-    let Restored { entries, groups, meters, refused, numbers: _ } = restored;
-    if entries + groups + meters > 0 {
+    let Restored { entries, groups, meters, tables, refused, numbers: _ } = restored;
+    if entries + groups + meters + tables > 0 {
         tracing::info!(bridge, entries, groups, meters, "restored");
     }
     if refused.is_none() && unreadable == 0 {
@@ -547,8 +563,8 @@ fn log_restored(
             count,
             error,
             %aside,
-            "not restored: this configuration refuses so many entries, groups and meters of \
-             before; a file keeps the state with them"
+            "not restored: this configuration refuses so many entries, groups, meters and \
+             settings of tables of before; a file keeps the state with them"
         );
     }
     if unreadable > 0 {

@@ -7,8 +7,11 @@ use openflow::flow::{FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::GroupModCommand;
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortDesc, PortState};
+use openflow::table::TableMod;
 use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
-use openflow::{Error, GroupId, MacAddr, MeterId, PortNo, TupleForm, TwelveTuple, Version};
+use openflow::{
+    Error, GroupId, MacAddr, MeterId, PortNo, TableId, TupleForm, TwelveTuple, Version,
+};
 use packet::PacketBuf;
 use packet::build::FrameBuilder;
 
@@ -91,6 +94,7 @@ impl Rig {
                 .collect(),
             meters: meters.iter().filter_map(|it| control.saved_meter(it.meter_id)).collect(),
             addresses: control.learnt_addresses(SAVED),
+            tables: control.saved_tables(),
         }
     }
 
@@ -104,6 +108,7 @@ impl Rig {
             format!("{:#?}", control.meter_config(MeterId::ALL).unwrap()),
             format!("{:#?}", control.meter_stats(MeterId::ALL, LATER).unwrap()),
             format!("{:?}", control.next_expiry()),
+            format!("{:?}", control.table_desc()),
             format!("{:?}", control.learnt_addresses(LATER).len()),
         ]
     }
@@ -145,6 +150,8 @@ fn filled() -> Rig {
 #[test]
 fn a_restored_datapath_is_the_one_that_was_saved() {
     let mut before = filled();
+    let evicts = TableMod::new(TableId(2), TableMod::EVICTION);
+    before.control.table_mod(&evicts, Version::V1_4).unwrap();
     let saved = before.saved();
     let counts = (saved.entries.len(), saved.groups.len(), saved.meters.len());
     let mut after = Rig::new(4);

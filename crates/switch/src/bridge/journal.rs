@@ -41,6 +41,11 @@ impl Bridge {
         self.journaled(|journal, control| journal.save(control, changed));
     }
 
+    /// Saves the settings of the tables.
+    pub(super) fn save_tables(&self) {
+        self.journaled(Journal::save_tables);
+    }
+
     /// Saves the counts of the entries that a piece of a dump has listed.
     pub(super) fn save_counts_of(&self, dump: &Dump) {
         self.journaled(|journal, control| journal.save_counts_of(control, dump.listed()));

@@ -12,6 +12,7 @@ use openflow::flow::{FlowForm, FlowMod, FlowModCommand};
 use openflow::group::{BucketCounter, GroupMod, GroupModCommand};
 use openflow::message::PacketInForm;
 use openflow::meter::{BandCounter, MeterConfig, MeterMod, MeterModCommand};
+use openflow::table::TableMod;
 use openflow::{GroupId, Instruction, Match, Message, MeterId, PortNo, Version, Xid};
 use packet::checksum::crc32c;
 use wire::{EncodeError, Forms};
@@ -74,6 +75,8 @@ tags! {
     Addresses 11;
     /// The instructions of a number that entries name.
     Instructions 12;
+    /// Table-mods that set up all tables that have settings.
+    Tables 13;
 }
 
 /// A record that is being made.
@@ -251,6 +254,13 @@ impl Batch {
 
     pub(super) fn port_gone(&mut self, number: PortNo) {
         self.item(Tag::PortGone, |out| out.extend(number.0.to_le_bytes()));
+    }
+
+    pub(super) fn tables(&mut self, tables: Vec<TableMod>) -> Result<(), EncodeError> {
+        self.try_item(Tag::Tables, |out| {
+            let mut messages = tables.into_iter().map(Message::TableMod);
+            messages.try_for_each(|it| wire::encode_into(out, Version::NEWEST, Xid(0), &it))
+        })
     }
 
     pub(super) fn addresses(&mut self, known: &[LearntAddress]) {

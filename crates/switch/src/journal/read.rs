@@ -54,6 +54,7 @@ pub(super) struct Parsed<'a> {
     groups: BTreeMap<u32, &'a [u8]>,
     meters: BTreeMap<u32, &'a [u8]>,
     addresses: &'a [u8],
+    tables: &'a [u8],
 }
 
 /// Reads a journal, for tools and tests: all that it says, where every message is one that this
@@ -170,6 +171,7 @@ impl<'a> Parsed<'a> {
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             addresses: &[],
+            tables: &[],
         })
     }
 
@@ -188,6 +190,7 @@ impl<'a> Parsed<'a> {
         match tag {
             Tag::Header => self.header = serde_json::from_slice(body).ok()?,
             Tag::Addresses => self.addresses = body,
+            Tag::Tables => self.tables = body,
             Tag::Entry => {
                 let id = EntryId(fields.u32()?);
                 self.entries.insert(id, (fields.0, None));
@@ -261,12 +264,19 @@ impl<'a> Parsed<'a> {
         let meters: Vec<_> = self.meters.values().map(|body| meter(body, anew)).collect();
         let mut fields = Fields(self.addresses);
         let addresses = std::iter::from_fn(|| fields.address()).collect();
+        let mut messages = Fields(self.tables);
+        let tables = std::iter::from_fn(|| {
+            let Message::TableMod(table) = messages.message()?.1 else { return None };
+            Some(table)
+        });
+        let tables = tables.collect();
         let held = entries.len() + groups.len() + meters.len();
         let saved = Saved {
             entries: entries.into_iter().flatten().collect(),
             groups: groups.into_iter().flatten().collect(),
             meters: meters.into_iter().flatten().collect(),
             addresses,
+            tables,
         };
         let read = saved.entries.len() + saved.groups.len() + saved.meters.len();
         (saved, held - read)

@@ -14,6 +14,7 @@ use openflow::flow::{FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowStatsR
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortDesc, PortState};
+use openflow::table::{TableMod, Vacancy};
 use openflow::{
     Action, Cookie, DatapathId, Field, GroupId, Instruction, MacAddr, Match, Message, MeterId,
     PortNo, TableId, Version, Xid,
@@ -343,6 +344,30 @@ fn what_is_left_of_a_journal_is_the_state_after_a_batch() {
         let (again, read) = (shown(&rig.restart().control), restored(&bytes).unwrap());
         assert_eq!((again, read), (last.clone(), (last, 0)), "{seed}");
     }
+}
+
+#[test]
+fn tables_keep_their_settings() {
+    let mut rig = Rig::new();
+    rig.flow(FlowModCommand::Add, 1);
+    let config = TableMod::EVICTION | TableMod::VACANCY_EVENTS;
+    let vacancy = Some(Vacancy { down: 20, up: 80, now: 0 });
+    let table_mod = TableMod { vacancy, ..TableMod::new(TableId(1), config) };
+    rig.control.table_mod(&table_mod, Version::V1_4).unwrap();
+    rig.journal.save_tables(&rig.control);
+    let before = rig.control.table_desc();
+    assert!(before[1].config == config && before[1].vacancy.is_some());
+    let mut rig = rig.restart();
+    assert_eq!(rig.control.table_desc(), before);
+    assert!(rig.control.take_table_events().is_empty());
+    // Once more, from the file that was written anew at the start; then they go.
+    let table_mod = TableMod::new(TableId(1), TableMod::EVICTION);
+    rig.control.table_mod(&table_mod, Version::V1_4).unwrap();
+    rig = rig.restart();
+    assert_eq!(rig.control.table_desc(), before, "nothing was saved");
+    rig.control.table_mod(&TableMod::new(TableId::ALL, 0), Version::V1_4).unwrap();
+    rig.journal.save_tables(&rig.control);
+    assert!(rig.restart().control.table_desc().iter().all(|table| table.config == 0));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Entries, groups, meters and addresses as they are saved, and as a datapath that begins takes
-//! them back.
+//! Entries, groups, meters, addresses and settings of tables as they are saved, and as a datapath
+//! that begins takes them back.
 //!
 //! The ops say which of them have changed ([`Op::note_changed`]); their state is asked for
 //! afterwards, so that any number of changes is saved as one. Restoring is for a datapath whose
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::group::{BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupType};
 use openflow::meter::{BandCounter, MeterConfig, MeterMod, MeterModCommand};
+use openflow::table::TableMod;
 use openflow::{Error, GroupId, Instruction, MeterId, PortNo, Version};
 
 use super::Control;
@@ -133,6 +134,8 @@ pub struct Saved {
     pub meters: Vec<SavedMeter>,
     /// Addresses that `NORMAL` knows. Their age begins anew.
     pub addresses: Vec<LearntAddress>,
+    /// Table-mods of the newest version that set the tables up.
+    pub tables: Vec<TableMod>,
 }
 
 /// Numbers of what was restored.
@@ -144,6 +147,8 @@ pub struct Restored {
     pub groups: usize,
     /// Meters.
     pub meters: usize,
+    /// Tables that had settings.
+    pub tables: usize,
     /// Number of those that were left out, and the error of the first.
     pub refused: Option<(usize, Error)>,
     /// The numbers of entries where they were saved, and those that they have now.
@@ -232,6 +237,19 @@ impl Control {
         Some(SavedGroup { desc, created: group.since(), counts: count(counters.sum()), buckets })
     }
 
+    /// The table-mods that set the tables up, of those with settings.
+    #[must_use]
+    pub fn saved_tables(&self) -> Vec<TableMod> {
+        let mut tables = self.table_desc();
+        tables.retain(|table| table.config != 0);
+        for table in &mut tables {
+            // The rule of eviction is the table's own, and no message sets how much is vacant.
+            table.eviction = None;
+            table.vacancy.iter_mut().for_each(|vacancy| vacancy.now = 0);
+        }
+        tables
+    }
+
     /// Packets of a group, so far as they are flushed.
     #[must_use]
     pub fn group_packets(&self, id: GroupId) -> u64 {
@@ -256,7 +274,7 @@ impl Control {
     /// Restores what was saved. Entries keep their beginning, which is not later than `now`, and
     /// their last use; one whose timeout has passed meanwhile expires as usual.
     pub fn restore(&mut self, saved: Saved, now: Nanos) -> Restored {
-        let Saved { mut entries, groups, meters, addresses } = saved;
+        let Saved { mut entries, groups, meters, addresses, tables } = saved;
         let mut restored = Restored::default();
         for meter in &meters {
             restored.count(self.restore_meter(meter, now), |restored| &mut restored.meters);
@@ -270,6 +288,10 @@ impl Control {
             let restored_as = self.restore_entry(entry, now);
             let outcome = restored_as.map(|id| restored.numbers.extend(id.map(|id| (before, id))));
             restored.count(outcome, |restored| &mut restored.entries);
+        }
+        // Behind the entries, none of which makes room for another.
+        for table in &tables {
+            restored.count(self.table_mod(table, Version::NEWEST), |restored| &mut restored.tables);
         }
         let (by_hand, learnt): (Vec<_>, Vec<_>) =
             addresses.into_iter().partition(|address| address.is_static);

@@ -18,6 +18,7 @@ pub(super) fn table_mod(bridge: &Bridge, version: Version, table_mod: &TableMod)
     }
     let done = bridge.with_control(|control| control.table_mod(table_mod, version));
     done.ok_or_else(Bridge::no_tables)??;
+    bridge.save_tables();
     Ok(Applied::Nothing)
 }
 
