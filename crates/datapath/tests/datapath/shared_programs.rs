@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use datapath::fast::{Fast, Sink};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, Reference, Verdict};
+use openflow::flow::FlowStatsRequest;
 use openflow::message::PacketIn;
 use openflow::{MacAddr, PortNo, QueueId};
 use packet::PacketBuf;
@@ -125,6 +126,48 @@ fn two_copies(number: u32) -> (String, Vec<u8>) {
          mod_nw_dst:198.51.{b}.{a},output:3"
     );
     (entry, start().ipv4(v4(number)).echo_request(1, 1).fill_to(60).build())
+}
+
+/// Packets of one decision, of which some are too long for it. The entries that lead on do nothing
+/// else, so that one program is that of both.
+#[test]
+fn packets_that_are_not_longer_go_by_a_program() {
+    let lead_on = ["table=1,reg0=0,actions=goto_table:2", "table=1,reg0=1,actions=goto_table:2"];
+    for (check, ends) in [
+        ("check_pkt_larger(100)->reg0[0]", &["table=2,actions=output:2"][..]),
+        ("push_vlan:0x8100,check_pkt_larger(104)->reg0[0]", &["table=2,actions=output:2"]),
+        (
+            "check_pkt_larger(100)->reg0[0],check_pkt_larger(1500)->reg1[0]",
+            &["table=2,reg0=0,actions=output:2", "table=2,reg0=1,actions=output:3"],
+        ),
+    ] {
+        let first = format!("ip,actions={check},goto_table:1");
+        let entries: Vec<String> = [first.as_str()]
+            .iter()
+            .chain(&lead_on)
+            .chain(ends)
+            .map(|text| (*text).to_owned())
+            .collect();
+        let lens = [101, 60, 100, 1_000, 99, 60, 101, 100];
+        let frame = |len: &usize| start().ipv4(v4(7)).udp(1, 53).fill_to(*len).build();
+        let frames: Vec<Vec<u8>> = lens.iter().map(frame).collect();
+        let mut reference = with(Reference::new(DatapathConfig::default()), 4, &entries);
+        let mut datapath = with(Fast::new(DatapathConfig::default(), 1), 4, &entries);
+        for _ in 0..3 {
+            for frame in &frames {
+                let (mut expected, mut left) = (Out::new(), Out::new());
+                let frame = PacketBuf::from_slice(frame);
+                reference.process(frame.clone(), PortNo(1), Nanos(0), &mut expected);
+                datapath.process(frame, PortNo(1), Nanos(0), &mut left);
+                assert_eq!(expected.verdicts(), left.verdicts(), "{check}");
+            }
+        }
+        let all = FlowStatsRequest::all();
+        let stats = |dp: &dyn Datapath| dp.flow_stats(&all, Nanos(0)).unwrap();
+        assert_eq!(stats(&reference), stats(&datapath), "{check}");
+        let figures = datapath.forwarder().figures();
+        assert_eq!(figures.walked, 3 * 3, "the longer ones go step by step: {check}");
+    }
 }
 
 #[test]

@@ -111,8 +111,10 @@ struct Compiler<'a> {
     tracked: Tracked,
     /// Knowledge of the packets of which copies are made.
     outer: Vec<Tracked>,
-    /// The condition on frames for their TTL to be right.
+    /// The condition on frames for their TTL, or their length, to be right.
     guard: Guard,
+    /// The length of the frame that has come.
+    in_len: usize,
     micro_ops: Vec<MicroOp>,
     /// Whether micro-ops are made: not where only the path is asked for.
     makes_micro_ops: bool,
@@ -207,6 +209,7 @@ fn walk<'a>(
     };
     let mut walk = Interpreter::new(Compiler {
         replica,
+        in_len: frame.len(),
         lookups,
         matched: 0,
         shape,
@@ -374,9 +377,10 @@ impl Compiler<'_> {
         if action.members().is_some() {
             return WalkFlow::Continue(Some(Executed::Member));
         }
-        // No key has the length.
-        if let Action::CheckPktLarger { .. } = action {
-            return WalkFlow::Break(Stop::Unsupported);
+        if let Action::CheckPktLarger { pkt_len, offset, dst } = action {
+            self.need_short(packet.frame.len(), (*pkt_len).into())?;
+            let bit = BitRange { offset: *offset, n_bits: 1 };
+            return self.execute(packet, &constant_write(*dst, bit, 0)?).map_continue(Some);
         }
         if let Action::Multipath { fields, basis, algorithm, max_link, bits, dst, .. } = action {
             let flow = hash(*fields, *basis, &packet.key());
@@ -429,11 +433,26 @@ impl Compiler<'_> {
 
     /// Asks of every frame that this byte is above so much.
     fn need(&mut self, at: usize, above: u8) -> WalkFlow {
-        let Ok(at) = u8::try_from(at) else { return WalkFlow::Break(Stop::Unsupported) };
-        if self.guard.at != 0 && self.guard.at != at {
-            return WalkFlow::Break(Stop::Unsupported);
-        }
-        self.guard = Guard { at, above: self.guard.above.max(above) };
+        let is_same = self.guard == Guard::default() || usize::from(self.guard.at) == at;
+        let guard = Guard::above(at, self.guard.above.max(above)).filter(|_| is_same);
+        let Some(guard) = guard else { return WalkFlow::Break(Stop::Unsupported) };
+        self.guard = guard;
+        WalkFlow::Continue(())
+    }
+
+    /// Asks of every frame that it is not longer than `most` bytes here, where this one has `len`:
+    /// no key has the length, and most packets are shorter than what they are held against.
+    fn need_short(&mut self, len: usize, most: usize) -> WalkFlow {
+        // What is longer here by an action is so in every frame of the key.
+        let limit = (most + self.in_len).checked_sub(len).filter(|_| len <= most);
+        let limit = limit.filter(|_| !self.tracked.is_opaque && !self.shape.is_rare());
+        let known = match self.guard.len_max() {
+            None if self.guard == Guard::default() => Some(usize::MAX),
+            known => known,
+        };
+        let guard = limit.zip(known).and_then(|(limit, known)| Guard::up_to(limit.min(known)));
+        let Some(guard) = guard else { return WalkFlow::Break(Stop::Unsupported) };
+        self.guard = guard;
         WalkFlow::Continue(())
     }
 }

@@ -259,6 +259,10 @@ impl Core {
             Some(CacheLevel::Frame)
         };
         let fits = self.programs.fits(program, frame.bytes());
+        if !fits && self.programs.guard(program).len_max().is_some() {
+            // A packet of another length may have another path.
+            return WALK;
+        }
         let MissedPacket { until, is_timed, .. } = self.scratch.missed[index];
         if fits && until != u64::MAX {
             self.scratch.take_steps(index);

@@ -135,7 +135,8 @@ pub(super) enum Terminal {
 }
 
 /// The condition on frames under which the program is right: a byte at `at` above `above`. Zero and
-/// zero for nothing.
+/// zero for nothing. From [`Guard::OF_LENGTH`] on, `at` is no place: its other bits and `above` are
+/// the greatest length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Guard {
     pub(super) at: u8,
@@ -143,13 +144,38 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// The condition that no frame fulfils: no byte is above the highest.
-    pub(super) const NEVER: Self = Self { at: u8::MAX, above: u8::MAX };
+    const OF_LENGTH: u8 = 0x80;
+
+    /// The condition that no frame fulfils: none has no bytes.
+    pub(super) const NEVER: Self = Self { at: Self::OF_LENGTH, above: 0 };
+
+    /// The condition of a byte above so much; none where there is no room for the place.
+    pub(super) fn above(at: usize, above: u8) -> Option<Self> {
+        let at = u8::try_from(at).ok().filter(|at| *at < Self::OF_LENGTH)?;
+        Some(Self { at, above })
+    }
+
+    /// The condition of no more bytes than this; none where there is no room for the number.
+    pub(super) fn up_to(len: usize) -> Option<Self> {
+        let [at, above] = u16::try_from(len).ok()?.to_be_bytes();
+        (at < Self::OF_LENGTH).then_some(Self { at: at | Self::OF_LENGTH, above })
+    }
+
+    /// The greatest length, if that is the condition.
+    #[inline]
+    pub(super) fn len_max(self) -> Option<usize> {
+        let [at, above] = [self.at & !Self::OF_LENGTH, self.above];
+        (self.at >= Self::OF_LENGTH).then(|| u16::from_be_bytes([at, above]).into())
+    }
 
     /// Whether the frame is as the program needs it.
     #[inline]
     pub(super) fn holds(self, frame: &[u8]) -> bool {
-        self.at == 0 || frame.get(usize::from(self.at)).is_some_and(|byte| *byte > self.above)
+        self.at == 0
+            || match self.len_max() {
+                Some(most) => frame.len() <= most,
+                None => frame.get(usize::from(self.at)).is_some_and(|byte| *byte > self.above),
+            }
     }
 }
 
