@@ -9,7 +9,6 @@ mod chart;
 mod entry;
 mod findings;
 mod grid;
-mod json;
 mod lines;
 mod mark;
 mod markdown;
@@ -26,7 +25,7 @@ mod terminal;
 mod verdict;
 
 pub(crate) use self::terminal::one_line;
-pub(crate) use json::json;
+pub(crate) use lines::json;
 pub(crate) use number::{count, number, times};
 pub(crate) use verdict::{Headline, headlines_of};
 
@@ -47,7 +46,7 @@ pub struct Form {
 
 /// Every form; the first is the default.
 pub const FORMS: [Form; 6] =
-    [terminal::FORM, markdown::FORM, lines::FORM, json::FORM, page::FORM, picture::FORM];
+    [terminal::FORM, markdown::FORM, lines::FORM, lines::JSON, page::FORM, picture::FORM];
 
 /// The terminal of the reader, and what is wanted there.
 #[derive(Clone, Copy, Debug)]

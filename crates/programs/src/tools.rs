@@ -1,8 +1,7 @@
 //! The programs of others that a run needs: where they are, which version, how to get them.
 //!
 //! A missing program is a fact with a remedy, not an error: rows say "not installed: ...". It must
-//! never install anything by itself
-//! except the virtual environment that [`install_os_ken`] is asked for.
+//! never install anything.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -153,6 +152,15 @@ pub fn os_ken_default_dir() -> PathBuf {
     cache.unwrap_or_else(std::env::temp_dir).join("weir").join(format!("os-ken-{OS_KEN_VERSION}"))
 }
 
+/// What is missing, with the command that makes it.
+fn no_os_ken(dir: &Path) -> Missing {
+    let dir = dir.display();
+    Missing(format!(
+        "os-ken not installed: python3 -m venv {dir} && {dir}/bin/pip install \
+         os-ken=={OS_KEN_VERSION}"
+    ))
+}
+
 /// The interpreter of the virtual environment `dir`.
 ///
 /// # Errors
@@ -162,11 +170,7 @@ pub fn os_ken_python(dir: &Path) -> Result<PathBuf, Missing> {
     if is_executable(&python) {
         return Ok(python);
     }
-    Err(Missing(format!(
-        "os-ken not installed (no virtual environment at {}): \
-         weir lab run --install-peers makes one",
-        dir.display()
-    )))
+    Err(no_os_ken(dir))
 }
 
 /// os-ken in the virtual environment `dir`: its interpreter and version, by asking it.
@@ -179,41 +183,9 @@ pub fn os_ken(dir: &Path) -> Result<(PathBuf, Program), Missing> {
                print('os-ken', m.version('os-ken'), 'on Python', platform.python_version())";
     let program = Program::ask("os-ken", &python, &["-c", ask]);
     if !program.version.starts_with("os-ken ") {
-        return Err(Missing(format!(
-            "os-ken not installed in {}: weir lab run --install-peers does it",
-            dir.display()
-        )));
+        return Err(no_os_ken(dir));
     }
     Ok((python, program))
-}
-
-/// Makes the virtual environment `dir` with os-ken in it, with the system's `python3`.
-///
-/// # Errors
-/// With the end of what `venv` or `pip` said.
-pub fn install_os_ken(dir: &Path, cancel: &Cancel) -> anyhow::Result<()> {
-    if os_ken(dir).is_ok() {
-        return Ok(());
-    }
-    let python = which("python3").ok_or_else(|| {
-        Missing("python3 not installed: apt-get install python3 python3-venv".into())
-    })?;
-    let logs = tempfile::tempdir()?;
-    let step = |name: &str, mut command: Command, args: &[&str]| -> anyhow::Result<()> {
-        command.args(args);
-        let limit = Duration::from_secs(600);
-        let output = process::run(name, command, None, logs.path(), limit, cancel)?;
-        anyhow::ensure!(output.success, "{name} failed: {}", output.text.trim_end());
-        Ok(())
-    };
-    let mut venv = Command::new(python);
-    venv.args(["-m", "venv"]).arg(dir);
-    step("venv", venv, &[])?;
-    let package = format!("os-ken=={OS_KEN_VERSION}");
-    let pip = Command::new(dir.join("bin/python3"));
-    step("pip", pip, &["-m", "pip", "install", "--quiet", &package])?;
-    os_ken(dir)?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -230,10 +202,7 @@ mod tests {
     #[test]
     fn a_missing_environment_says_what_to_do() {
         let error = os_ken(Path::new("/nonexistent/venv")).unwrap_err().to_string();
-        assert!(
-            error.contains("--install-peers") && error.contains("/nonexistent/venv"),
-            "{error}"
-        );
+        assert!(error.contains("/nonexistent/venv/bin/pip install os-ken=="), "{error}");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use programs::cancel::Cancel;
 use programs::scratch::FolderLock;
-use programs::tools;
 
 use super::{OutputArgs, PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
 use crate::campaign::catalogue;
@@ -60,9 +59,6 @@ pub(super) struct CampaignArgs {
     output: OutputArgs,
     #[command(flatten)]
     paths: PathArgs,
-    /// Install what is missing of os-ken into its own virtual environment first
-    #[arg(long)]
-    install_peers: bool,
 }
 
 /// Selection of scenarios, switches and points.
@@ -190,13 +186,6 @@ impl CampaignArgs {
         }
         (campaign.is_resumed, campaign.job) = (self.resume, self.job);
         campaign.quiet = self.output.quiet;
-        if self.install_peers {
-            let folder = &campaign.paths.os_ken_dir;
-            files::eprint_line(format_args!("installing os-ken into {}", folder.display()));
-            if let Err(error) = tools::install_os_ken(folder, &cancel) {
-                return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
-            }
-        }
         carry_out(&campaign, &self.output, &cancel)
     }
 }

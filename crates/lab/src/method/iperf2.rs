@@ -33,42 +33,32 @@ pub(super) const UDP2: Method = Method {
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let (bps, seconds) = (context.settings.load_bps(), context.settings.whole_seconds());
     let client = HostProgram::IperfClient { target: HOSTS[1].ip, seconds, bps };
-    let (report, load) = served(context, &HostProgram::IperfServer {}, &client, |_, server| {
-        let text = server.wait_until("report", SLACK, |text| parse(text).is_some())?;
-        // Its report is here, and SIGTERM takes it up to half a second to obey.
-        server.kill()?;
-        parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })
-    })?;
+    let ([arrived_bps, jitter_ms, lost, total], load) =
+        served(context, &HostProgram::IperfServer {}, &client, |_, server| {
+            let text = server.wait_until("report", SLACK, |text| parse(text).is_some())?;
+            // Its report is here, and SIGTERM takes it up to half a second to obey.
+            server.kill()?;
+            parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })
+        })?;
     Ok(Trial {
         values: vec![
-            ("udp2_mbps", report.bps / 1e6),
-            ("udp2_loss_pct", 100.0 * report.lost / report.total.max(1.0)),
-            ("udp2_jitter_ms", report.jitter_ms),
+            ("udp2_mbps", arrived_bps / 1e6),
+            ("udp2_loss_pct", 100.0 * lost / total.max(1.0)),
+            ("udp2_jitter_ms", jitter_ms),
         ],
         tool: "iperf 2".into(),
         load,
         // The rate, not the count: behind a full link everything arrives, only later.
-        carried: Some(report.bps / bps as f64),
-        raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
+        carried: Some(arrived_bps / bps as f64),
+        raw: serde_json::json!({ "lost": lost, "datagrams": total }),
         ..Trial::default()
     })
 }
 
-/// A line of the server's report.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct ServerReport {
-    /// Payload that arrived, bit/s.
-    bps: f64,
-    /// RFC 3550 jitter, ms.
-    jitter_ms: f64,
-    /// Datagrams that did not arrive.
-    lost: f64,
-    /// Datagrams in all.
-    total: f64,
-}
-
-/// Reads the last report line: `[ 1] 0.00-1.00 sec 9.3 MBytes 77.9 Mbits/sec 0.5 ms 0/6677 (0%)`.
-fn parse(text: &str) -> Option<ServerReport> {
+/// Payload bit/s that arrived, RFC 3550 jitter in ms, datagrams that did not arrive, and all of them,
+/// of the last report line:
+/// `[ 1] 0.00-1.00 sec 9.3 MBytes 77.9 Mbits/sec 0.5 ms 0/6677 (0%)`.
+fn parse(text: &str) -> Option<[f64; 4]> {
     text.lines().rev().find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let unit = words.iter().position(|word| word.ends_with("bits/sec"))?;
@@ -85,31 +75,27 @@ fn parse(text: &str) -> Option<ServerReport> {
         // "7/81408", or "7/ 81408" when the width of the column forces a blank.
         let rest = words.get(unit + 3..)?.concat();
         let (lost, total) = rest.split_once('(')?.0.split_once('/')?;
-        Some(ServerReport { bps, jitter_ms, lost: lost.parse().ok()?, total: total.parse().ok()? })
+        Some([bps, jitter_ms, lost.parse().ok()?, total.parse().ok()?])
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ServerReport, parse};
+    use super::parse;
 
     #[test]
     fn recorded_reports_are_read() {
         let clean = parse(include_str!("../../tests/data/iperf2-server.txt")).unwrap();
-        assert_eq!(clean, ServerReport { bps: 77.9e6, jitter_ms: 0.565, lost: 0.0, total: 6677.0 });
+        assert_eq!(clean, [77.9e6, 0.565, 0.0, 6677.0]);
         let lossy = parse(include_str!("../../tests/data/iperf2-loss.txt")).unwrap();
-        assert_eq!(
-            lossy,
-            ServerReport { bps: 56.9e6, jitter_ms: 1.350, lost: 3963.0, total: 8921.0 }
-        );
+        assert_eq!(lossy, [56.9e6, 1.350, 3963.0, 8921.0]);
     }
 
     #[test]
     fn a_blank_in_the_counts_and_other_units() {
         let line =
             "[  3]  0.0-10.0 sec   117 MBytes  98111 Kbits/sec   0.063 ms    5/ 8140 (0.06%)";
-        let report = ServerReport { bps: 98_111e3, jitter_ms: 0.063, lost: 5.0, total: 8140.0 };
-        assert_eq!(parse(line), Some(report));
+        assert_eq!(parse(line), Some([98_111e3, 0.063, 5.0, 8140.0]));
     }
 
     #[test]

@@ -15,12 +15,6 @@ use super::verdict::{Line, headlines};
 use crate::names::distinct;
 use crate::results::{Better, CellState, Results};
 
-/// Units of times and rates: what has them can be faster.
-const SPEED_UNITS: [&str; 7] = ["µs", "ms", "s", "packets/s", "frames/s", "Mb/s", "Mbit/s"];
-
-/// Most values of an axis whose speed-up stands in one sentence.
-const SPEED_UPS_MAX: usize = 6;
-
 /// Most rows that are named in which the first switch is behind.
 const BEHIND_MAX: usize = 3;
 
@@ -44,7 +38,6 @@ pub(crate) fn main_findings(section: &Section<'_>) -> Vec<String> {
 pub(crate) fn findings(section: &Section<'_>) -> Vec<String> {
     let mut sentences = main_findings(section);
     if let Some(table) = section.tables.first() {
-        sentences.extend(speed_up(section, table));
         let figures = |dut: usize| table.rows.iter().filter_map(move |row| figure(row, dut));
         let by_dut = section.duts.iter().enumerate().map(|(dut, name)| (*name, figures(dut)));
         let label = &table.metric.label;
@@ -188,40 +181,6 @@ fn alike<'t>(table: &'t MetricTable<'t>, base: &TableRow<'_>, axis: &str) -> Vec
         row.anchor != base.anchor && place == *base.at
     };
     table.rows.iter().filter(is_alike).collect()
-}
-
-/// `Speed-up beside legacy (learning) of match, delay, µs: weir 1.02 (0.91–1.14) at port; ovs ...`:
-/// the time at the first value of an axis of words over that at another, or the other's rate over
-/// that at the first, at the first place that has both.
-fn speed_up(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
-    let axis = section.axes.first()?;
-    let is_number = |value: &String| value.parse::<f64>().is_ok();
-    let is_many = axis.values.len() > 1 + SPEED_UPS_MAX;
-    if axis.values.iter().all(is_number) || is_many {
-        return None;
-    }
-    SPEED_UNITS.contains(&table.metric.unit.as_str()).then_some(())?;
-    let base = table.rows.iter().find(|row| row.at.get(&axis.name) == axis.values.first())?;
-    let others = alike(table, base, &axis.name);
-    let of_dut = |(dut, name): (usize, &&str)| {
-        let at_first = figure(base, dut)?;
-        let of = |row: &&TableRow<'_>| {
-            let (first, last) = match table.metric.better {
-                Better::Lower => (at_first, figure(row, dut)?),
-                Better::Higher => (figure(row, dut)?, at_first),
-            };
-            let ratio = SwitchRatio::new(first, last, Better::Higher)?;
-            Some(format!("{} at {}", ratio.text(), row.at.get(&axis.name)?))
-        };
-        let found: Vec<String> = others.iter().filter_map(of).collect();
-        (!found.is_empty()).then(|| format!("{name} {}", found.join(", ")))
-    };
-    let found: Vec<String> = section.duts.iter().enumerate().filter_map(of_dut).collect();
-    let first = axis.values.first()?;
-    (!found.is_empty()).then(|| {
-        let (label, name) = (&axis.label, table.name());
-        format!("Speed-up beside {first} of {label}, {name}: {}.", found.join("; "))
-    })
 }
 
 /// `weir port in 3, all cores in 1; ovs switch in 8`: the parts at their limits.

@@ -18,6 +18,20 @@ pub(super) const FORM: Form = Form {
     draw: |results, _: &View| render(results),
 };
 
+/// Every row, trial and condition.
+pub(super) const JSON: Form = Form {
+    name: "json",
+    about: "Every row, trial and condition, as `weir lab run --json` prints them",
+    endings: &["json"],
+    draw: |results, _: &View| json(results),
+};
+
+/// All of the results in one line.
+pub(crate) fn json(results: &Results) -> String {
+    // Results hold nothing that JSON cannot: the only failure would be our own mistake.
+    serde_json::to_string(results).expect("results are representable as JSON") + "\n"
+}
+
 fn render(results: &Results) -> String {
     let mut text = String::new();
     for section in &sections(results) {

@@ -3,6 +3,7 @@
 //! It must never mark as best what the starts do not carry.
 
 use super::entry::{ShownFigure, TableEntry};
+use super::number::short_with_range;
 use super::section::{Section, is_reference};
 use super::switch_ratio::{Standing, SwitchRatio};
 use crate::limit::Part;
@@ -20,6 +21,14 @@ pub(crate) fn mark(part: Part) -> Option<(&'static str, &'static str)> {
         Part::OfferedLoad => Some(("O", "offered load")),
         Part::None => None,
     }
+}
+
+/// A figure with its range, and behind it the signs of a remark and of the part that limited it.
+pub(crate) fn marked(figure: &ShownFigure<'_>, decimals: usize) -> (String, String) {
+    let remark = if figure.remarks().is_empty() { "" } else { " ?" };
+    let sign = figure.limit.and_then(|limit| mark(limit.part));
+    let sign = sign.map_or_else(String::new, |(sign, _)| format!(" {sign}"));
+    (short_with_range(figure.value, figure.range, decimals), format!("{remark}{sign}"))
 }
 
 /// A legend's words where ranges are wider than their starts.

@@ -9,8 +9,8 @@ use stats::range_confidence;
 
 use super::entry::TableEntry;
 use super::findings::main_findings;
-use super::mark::{OPEN, best, leaves_open, mark};
-use super::number::{axis_value, capital, count, short_with_range};
+use super::mark::{OPEN, best, leaves_open, mark, marked};
+use super::number::{axis_value, capital, count};
 use super::section::{MetricTable, Section, TableRow};
 use super::switch_ratio::SwitchRatio;
 use super::verdict::headlines;
@@ -104,18 +104,13 @@ impl<'a> Cells<'_, 'a> {
             self.starts.push(figure.starts);
         }
         self.leaves_open |= leaves_open(figure);
-        let text = short_with_range(figure.value, figure.range, decimals);
-        let mut text = if is_best { format!("{BOLD}{text}{BOLD}") } else { text };
-        if !figure.remarks().is_empty() {
-            self.has_remark = true;
-            text += " ?";
-        }
+        self.has_remark |= !figure.remarks().is_empty();
         let part = figure.limit.map_or(Part::None, |limit| limit.part);
-        let Some((sign, _)) = mark(part) else { return text };
-        if !self.marks.contains(&part) {
+        if mark(part).is_some() && !self.marks.contains(&part) {
             self.marks.push(part);
         }
-        format!("{text} {sign}")
+        let (text, marks) = marked(figure, decimals);
+        if is_best { format!("{BOLD}{text}{BOLD}{marks}") } else { text + &marks }
     }
 
     /// The signs, the starts, and what is left out.
@@ -422,17 +417,5 @@ mod tests {
         // What its scenario did not ask for has no figure, and no blank cell either.
         let other = changed(|cell| cell.rows.retain(|_| cell.dut != "ovs"));
         assert!(other.rows.iter().flatten().all(|text| !text.is_empty()), "{other:?}");
-    }
-
-    /// The range of the turns of one start says nothing about another.
-    #[test]
-    fn turns_of_one_start_claim_no_confidence() {
-        let mut results = results();
-        results.scenarios[1].is_held = true;
-        let legend = overview(&sections(&results)[1]).legend;
-        assert!(
-            legend.starts_with("Median of 5 turns of one start [lowest–highest]; "),
-            "{legend}"
-        );
     }
 }

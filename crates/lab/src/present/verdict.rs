@@ -4,8 +4,8 @@
 //! value: it is the first one that most switches have.
 
 use super::entry::{ShownFigure, TableEntry};
-use super::mark::{OPEN, best, leaves_open, mark};
-use super::number::{capital, short_with_range};
+use super::mark::{OPEN, best, leaves_open, mark, marked};
+use super::number::capital;
 use super::section::{MetricTable, Section, TableRow, is_reference, sections};
 use super::switch_ratio::SwitchRatio;
 use crate::names::distinct;
@@ -161,10 +161,8 @@ impl<'s, 'a> Line<'s, 'a> {
             let word = self.row.entries[place].absence().map_or("-", |(word, _)| word);
             return (word.to_owned(), false);
         };
-        let text = short_with_range(figure.value, figure.range, self.table.metric.decimals);
-        let text = if figure.remarks().is_empty() { text } else { format!("{text} ?") };
-        let sign = figure.limit.and_then(|limit| mark(limit.part));
-        (sign.map_or(text.clone(), |(sign, _)| format!("{text} {sign}")), is_best)
+        let (text, marks) = marked(figure, self.table.metric.decimals);
+        (text + &marks, is_best)
     }
 
     /// The figures of all switches.

@@ -479,21 +479,6 @@ fn headlines_have_further_starts_until_their_ratio_is_sure() {
     }
 }
 
-#[test]
-fn points_that_a_cut_off_run_has_not_come_to_are_pending() {
-    let once = TWO_POINTS.replace("starts = 2", "starts = 1");
-    let other = tempfile::tempdir().unwrap();
-    play(&[]);
-    run(&campaign(&once, other.path())).unwrap();
-    let text = std::fs::read_to_string(other.path().join(NAME)).unwrap();
-    let first = text.match_indices("\"line\":\"trial\"").nth(1).unwrap().0;
-    let begin = text[..first].rfind('\n').unwrap() + 1;
-    std::fs::write(other.path().join(NAME), &text[..begin]).unwrap();
-    let partial = read(other.path()).unwrap();
-    assert_eq!(cells(&partial)[0].state, CellState::Measured);
-    assert!(matches!(cells(&partial)[1].state, CellState::Pending(_)));
-}
-
 /// Its scenario, switch and methods may be others by then.
 #[test]
 fn a_ledger_is_read_by_a_lab_that_lacks_what_it_measured() {

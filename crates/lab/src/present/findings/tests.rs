@@ -6,7 +6,7 @@ use crate::present::sample::{self, add, at, empty};
 use crate::present::section::sections;
 use crate::present::switch_ratio::Standing;
 use crate::present::verdict::lines;
-use crate::results::{Better, CellState, ResultRow, Results};
+use crate::results::{CellState, ResultRow, Results};
 
 /// One scenario, one metric, two switches with these samples at each size.
 fn rows(rows: &[(&str, &[f64], &[f64])]) -> Results {
@@ -56,35 +56,6 @@ fn a_switch_is_better_or_behind_where_it_is() {
     let behind =
         "With 2 comparisons counted weir is behind in 1: E4 · Cached forwarding: Rate 0.50";
     assert!(run[2].starts_with(behind), "{run:?}");
-}
-
-#[test]
-fn each_value_of_an_axis_has_its_speed_up_beside_the_first() {
-    let mut results = two([&EVEN, &AHEAD], [&EVEN_TOO, &EVEN]);
-    let scenario = &mut results.scenarios[0];
-    let axis = scenario.axes.iter_mut().find(|axis| axis.name == "size").unwrap();
-    (axis.label, axis.unit) = ("mode".to_owned(), String::new());
-    axis.values = vec!["legacy".to_owned(), "OpenFlow".to_owned()];
-    for cell in &mut scenario.cells {
-        let value = if cell.at["size"] == "64" { "legacy" } else { "OpenFlow" };
-        cell.at.insert("size".to_owned(), value.to_owned());
-    }
-    let texts = |results: &Results| -> Vec<String> {
-        let all = sentences(results).0.into_iter();
-        all.filter(|text| text.starts_with("Speed-up")).collect()
-    };
-    // Twice the rate; and of a time the half.
-    let rate = texts(&results);
-    assert_eq!(rate.len(), 1, "{rate:?}");
-    assert!(rate[0].starts_with("Speed-up beside legacy of mode, "), "{}", rate[0]);
-    assert!(rate[0].contains("weir 2.01 (1."), "{}", rate[0]);
-    assert!(rate[0].contains("; ovs 1.00 (0.9"), "{}", rate[0]);
-    let metric = &mut results.scenarios[0].metrics[0];
-    (metric.unit, metric.better) = ("µs".to_owned(), Better::Lower);
-    assert!(texts(&results)[0].contains("weir 0.50 (0.4"), "{:?}", texts(&results));
-    // Nothing is faster by more copies of a frame.
-    results.scenarios[0].metrics[0].unit = "frames".to_owned();
-    assert_eq!(texts(&results), Vec::<String>::new());
 }
 
 /// Of many equal rows one is always behind most, and one in twenty by itself.
