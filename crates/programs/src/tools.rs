@@ -152,7 +152,7 @@ pub fn os_ken_default_dir() -> PathBuf {
     cache.unwrap_or_else(std::env::temp_dir).join("weir").join(format!("os-ken-{OS_KEN_VERSION}"))
 }
 
-/// What is missing, with the command that makes it.
+/// The absence of os-ken, with the command that makes its environment.
 fn no_os_ken(dir: &Path) -> Missing {
     let dir = dir.display();
     Missing(format!(

@@ -55,8 +55,8 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     })
 }
 
-/// Payload bit/s that arrived, RFC 3550 jitter in ms, datagrams that did not arrive, and all of them,
-/// of the last report line:
+/// Payload bit/s that arrived, RFC 3550 jitter in ms, datagrams that did not arrive, and all of
+/// them, of the last report line:
 /// `[ 1] 0.00-1.00 sec 9.3 MBytes 77.9 Mbits/sec 0.5 ms 0/6677 (0%)`.
 fn parse(text: &str) -> Option<[f64; 4]> {
     text.lines().rev().find_map(|line| {
