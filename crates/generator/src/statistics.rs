@@ -5,13 +5,13 @@
 //! are since the last [`crate::session::Session::clear`]; bytes are those of frames with FCS. It
 //! must never say that something was sent which the port did not take.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::profile::LAYER_1_OVERHEAD;
 use crate::receiver::StreamReport;
 
 /// A snapshot of a whole session.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatistics {
     /// When it was taken, in nanoseconds of the session's clock.
     pub at_ns: u64,
@@ -24,7 +24,7 @@ pub struct SessionStatistics {
 }
 
 /// The delay that the generator itself adds: that of probes over a wire in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DelayFloor {
     /// The median: the floor.
     pub p50_ns: f64,
@@ -47,7 +47,7 @@ impl DelayFloor {
 }
 
 /// One port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortStatistics {
     /// Its index in the session.
     pub port: usize,
@@ -70,7 +70,7 @@ pub struct PortStatistics {
 }
 
 /// The end of a port's streams before their time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortStop {
     /// When, in nanoseconds of the session's clock.
     pub at_ns: u64,
@@ -79,7 +79,7 @@ pub struct PortStop {
 }
 
 /// Frames and bytes, and their rate in the last one to two seconds, or since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortTraffic {
     /// Frames.
     pub packets: u64,
@@ -94,7 +94,7 @@ pub struct PortTraffic {
 }
 
 /// The sending side of a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TxStatistics {
     /// Frames that the port took.
     #[serde(flatten)]
@@ -117,7 +117,7 @@ pub struct TxStatistics {
 
 /// Time between departures, in nanoseconds. Frames of one burst leave at one time. Of a port with
 /// several queues, each figure is that of the queue where it is greatest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapStatistics {
     /// The number of gaps.
     pub count: u64,
@@ -130,7 +130,7 @@ pub struct GapStatistics {
 }
 
 /// Frames that a port lost by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RxLosses {
     /// Frames that the port lost for want of room.
     pub drops: u64,
@@ -139,7 +139,7 @@ pub struct RxLosses {
 }
 
 /// The receiving side of a port.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RxStatistics {
     /// Frames that were received.
     #[serde(flatten)]
@@ -153,7 +153,7 @@ pub struct RxStatistics {
 }
 
 /// One stream: what left, and what came of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamStatistics {
     /// The port that sends it.
     pub port: usize,
@@ -188,7 +188,7 @@ pub struct StreamStatistics {
 }
 
 /// The arrivals of a stream at one port.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamArrival {
     /// The port.
     pub port: usize,

@@ -28,7 +28,7 @@ use crate::keys::ChannelKeys;
 use crate::names;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
-use crate::testbed::agents::Wiring;
+use crate::testbed::external::Wiring;
 use crate::testbed::{PortName, Testbed};
 pub(crate) use controllers::{ALL as CONTROLLERS, COMMAND_ABOUT, RUNNING_ABOUT};
 pub use counters::DutCounters;

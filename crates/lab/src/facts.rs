@@ -1,4 +1,5 @@
-//! Facts of the machine that a report is from. Nothing that names its owner.
+//! Facts of the machine that a report is from, and of boxes with agents. Nothing that names its
+//! owner.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -57,6 +58,35 @@ impl Machine {
             load_average: machine("loadavg").split(' ').next().map_or_else(unknown, str::to_owned),
             real_time_error: real_time_error(),
         }
+    }
+}
+
+/// A box with an agent: where it is reached, and what figures of it hold for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxFacts {
+    /// The agent, as the inventory names it.
+    #[serde(default)]
+    pub address: String,
+    /// The box's name.
+    pub host: String,
+    /// The version of Weir there.
+    pub weir: String,
+    /// The machine.
+    pub machine: Option<Machine>,
+}
+
+impl BoxFacts {
+    /// Conditions that figures of the box hold for, in words.
+    #[must_use]
+    pub(crate) fn words(&self) -> String {
+        let machine = self.machine.as_ref().map_or_else(
+            || "unknown".to_owned(),
+            |Machine { cpu, cores, kernel, os, real_time_error, .. }| {
+                let real_time = real_time_error.as_deref().unwrap_or("permitted");
+                format!("{cpu}, {cores} cores; {kernel}; {os}; real time: {real_time}")
+            },
+        );
+        format!("{} ({}): weir {}; {machine}", self.host, self.address, self.weir)
     }
 }
 

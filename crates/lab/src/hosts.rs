@@ -12,14 +12,16 @@ use std::net::{IpAddr, Ipv4Addr};
 use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::{LinkError, Rtnl, disable_ipv6};
 use netdev::sys::netns::Namespace;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use reflector::reflect;
 
 /// Bytes before the payload of a datagram: Ethernet 14, IPv4 20, UDP 8.
 pub(crate) const HEADERS_LEN: usize = 42;
 
-/// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The addresses of a host, in a network of 24 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HostAddress {
     /// IPv4 address.
     pub ip: Ipv4Addr,

@@ -30,12 +30,11 @@ use crate::settings::AppKind;
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
 use crate::testbed::PortName;
-use crate::testbed::agents::AgentsTestbed;
+use crate::testbed::external::ExternalTestbed;
 use crate::testbed::fleet::FleetTestbed;
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
-use crate::testbed::wired::WiredTestbed;
 use crate::testbed::{CONTROLLER_PORT, Testbed};
 use crate::trial_error::TrialError;
 
@@ -199,12 +198,8 @@ impl SetupParts<'_> {
         }
         let wiring = self.dut.wiring(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
-            let rate_bps = settings.port_rate().0;
-            if wiring.ends.iter().any(|end| end.agent.is_some()) {
-                return Ok(Testbed::Agents(AgentsTestbed::start(&wiring, rate_bps)?));
-            }
-            let interfaces = wiring.ends.into_iter().map(|end| end.interface).collect();
-            return Ok(Testbed::Wired(WiredTestbed::new(interfaces, rate_bps)?));
+            let (rate_bps, places) = (settings.port_rate().0, (&*self.paths.weir, self.dir));
+            return Ok(Testbed::External(ExternalTestbed::start(&wiring, rate_bps, places)?));
         }
         let (port_rate, control_rate) = (settings.port_rate(), settings.control_rate());
         Ok(match self.kind {
@@ -319,8 +314,7 @@ fn ports(bed: &Testbed) -> Vec<PortName> {
     match bed {
         Testbed::Kernel(bed) => bed.ports().into_iter().map(PortName::Device).collect(),
         Testbed::Memory(bed) => bed.port_texts().iter().cloned().map(PortName::Memory).collect(),
-        Testbed::Wired(bed) => bed.interfaces().iter().cloned().map(PortName::Device).collect(),
-        Testbed::Agents(bed) => bed.interfaces().into_iter().map(PortName::Device).collect(),
+        Testbed::External(bed) => bed.interfaces().cloned().map(PortName::Device).collect(),
         Testbed::Replay(bed) => bed.ports().to_vec(),
         Testbed::Fleet(_) => Vec::new(),
     }
@@ -331,9 +325,7 @@ fn switch_namespaces(bed: &Testbed) -> Vec<Option<&Namespace>> {
     match bed {
         Testbed::Kernel(bed) => bed.switches().map(Some).collect(),
         Testbed::Replay(bed) => vec![bed.namespace()],
-        Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Fleet(_) => {
-            vec![None]
-        }
+        Testbed::Memory(_) | Testbed::External(_) | Testbed::Fleet(_) => vec![None],
     }
 }
 
@@ -363,7 +355,7 @@ impl Setup {
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
             Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
-            Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
+            Testbed::External(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
                 (Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
             }
         };

@@ -1,26 +1,27 @@
 //! The testbed of a run: hosts, a switch and a controller, and the links between them.
 //!
-//! Six kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
+//! Five kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports
-//! and sends its own traffic; it needs nothing. [`wired`] has devices of this machine that lead to
-//! a switch which runs already; it needs root. [`agents`] has such devices on other boxes. In
-//! [`replay`] the switch replays a trace by itself, and nobody else sends. In [`fleet`] emulated
-//! switches load a controller. None leaves anything behind, however it ends.
+//! and sends its own traffic; it needs nothing. [`external`] has devices of this machine, or of
+//! other boxes, that lead to a switch which runs already; it needs root. In [`replay`] the switch
+//! replays a trace by itself, and nobody else sends. In [`fleet`] emulated switches load a
+//! controller. None leaves anything behind, however it ends.
 
-pub mod agents;
+mod box_ports;
+pub mod external;
 pub mod fleet;
+pub mod lab_hosts;
 pub mod memory;
 pub mod netns;
 pub mod replay;
 mod udp_port;
-pub mod wired;
 
 use std::io;
 use std::net::SocketAddrV4;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::Duration;
 
-use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::on_ports::{PortTrialError, SessionMeasurer, TrialPorts};
 use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
 use generator::session::{Session, SessionOptions, Waiting};
@@ -28,19 +29,19 @@ use netdev::Port;
 use openflow::MacAddr;
 use programs::cancel::{Cancel, Stopped};
 
-use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockComparison;
+use crate::facts::BoxFacts;
 use crate::hosts::{HOSTS, HostAddress, reflect};
 use crate::load::LinkSample;
 use crate::stall::Stall;
 use crate::trial_error::TrialError;
-use agents::{AgentMeasurer, AgentsTestbed};
+use box_ports::BoxPorts;
+use external::ExternalTestbed;
 use fleet::FleetTestbed;
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
 use replay::{OffCores, ReplayTestbed};
 use udp_port::UdpEnd;
-use wired::WiredTestbed;
 
 /// The port on which the controller listens.
 pub const CONTROLLER_PORT: u16 = 6653;
@@ -73,10 +74,8 @@ pub enum Testbed {
     Kernel(NetnsTestbed),
     /// In-memory ports.
     Memory(MemoryTestbed),
-    /// Devices of this machine, joined to a switch that the lab does not start.
-    Wired(WiredTestbed),
-    /// Devices of other boxes, joined to such a switch.
-    Agents(AgentsTestbed),
+    /// Devices of this machine or of other boxes, joined to a switch that the lab does not start.
+    External(ExternalTestbed),
     /// No hosts: the switch replays a trace by itself.
     Replay(ReplayTestbed),
     /// No hosts: emulated switches load a controller.
@@ -122,38 +121,6 @@ impl MeasurerPlan<'_> {
     }
 }
 
-/// Performs trials from the first host to the second, wherever they are.
-#[derive(Debug)]
-pub enum LabMeasurer<'a> {
-    /// Both on this machine.
-    Session(SessionMeasurer<'a>),
-    /// On other boxes.
-    Agents(AgentMeasurer<'a>),
-}
-
-impl LabMeasurer<'_> {
-    /// Comparison of the clocks in the trial in which they are known worst; `None` where one box
-    /// has both ends.
-    #[must_use]
-    pub fn clock(&self) -> Option<ClockComparison> {
-        match self {
-            Self::Session(_) => None,
-            Self::Agents(measurer) => measurer.clock(),
-        }
-    }
-}
-
-impl Measurer for LabMeasurer<'_> {
-    type Error = PortTrialError;
-
-    fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, PortTrialError> {
-        match self {
-            Self::Session(measurer) => measurer.run(phases),
-            Self::Agents(measurer) => measurer.run(phases),
-        }
-    }
-}
-
 impl Testbed {
     /// The kernel hosts, where there are some.
     #[must_use]
@@ -161,9 +128,9 @@ impl Testbed {
         if let Self::Kernel(bed) = self { Some(bed) } else { None }
     }
 
-    /// The ends on other boxes, where there are some.
-    pub(crate) fn agents(&self) -> Option<&AgentsTestbed> {
-        if let Self::Agents(bed) = self { Some(bed) } else { None }
+    /// The ends, where some are on other boxes.
+    fn apart(&self) -> Option<&ExternalTestbed> {
+        if let Self::External(bed) = self { Some(bed).filter(|bed| bed.is_apart) } else { None }
     }
 
     /// The replay, where the switch replays a trace by itself.
@@ -179,7 +146,7 @@ impl Testbed {
         match self {
             Self::Kernel(bed) => Ok(bed),
             Self::Memory(_) => Err(in_memory),
-            Self::Wired(_) | Self::Agents(_) => Err(NO_HOSTS),
+            Self::External(_) => Err(NO_HOSTS),
             Self::Replay(_) => Err(REPLAYED),
             Self::Fleet(_) => Err(FLEET),
         }
@@ -191,8 +158,7 @@ impl Testbed {
         match self {
             Self::Kernel(bed) => bed.shape().port_rate.0,
             Self::Memory(_) | Self::Replay(_) | Self::Fleet(_) => None,
-            Self::Wired(bed) => bed.port_rate(),
-            Self::Agents(bed) => bed.port_rate(),
+            Self::External(bed) => bed.rate_bps,
         }
     }
 
@@ -208,8 +174,7 @@ impl Testbed {
         match self {
             Self::Kernel(bed) => bed.notes(),
             Self::Memory(bed) => bed.notes(),
-            Self::Wired(bed) => bed.notes(),
-            Self::Agents(bed) => bed.notes(),
+            Self::External(bed) => bed.notes(),
             Self::Replay(bed) => bed.notes(),
             Self::Fleet(_) => Vec::new(),
         }
@@ -222,7 +187,7 @@ impl Testbed {
     /// The system refuses.
     pub(crate) fn keep_off(&self) -> io::Result<Option<OffCores>> {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => Ok(None),
+            Self::Kernel(_) | Self::Memory(_) | Self::External(_) => Ok(None),
             Self::Replay(bed) => bed.keep_off().map(Some),
             Self::Fleet(bed) => bed.keep_off().map(Some),
         }
@@ -230,28 +195,25 @@ impl Testbed {
 
     /// The longest stall since the last call of another machine that sends or counts.
     pub(crate) fn take_stall(&self) -> Stall {
-        self.agents().map(AgentsTestbed::take_stall).unwrap_or_default()
+        self.apart().map(ExternalTestbed::take_stall).unwrap_or_default()
     }
 
     /// The boxes of agents that take part.
     pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
-        self.agents().map(|bed| bed.boxes().to_vec()).unwrap_or_default()
+        self.apart().map(ExternalTestbed::boxes).unwrap_or_default()
     }
 
     /// The ports of both hosts, for one trial.
     fn take_ports(&self) -> Result<[Port; 2], TrialError> {
-        match self {
-            Self::Kernel(bed) => {
-                let failed =
-                    |source| TrialError::Io { what: "a socket of the lab's own traffic", source };
-                Ok([udp(bed, 0).map_err(failed)?, udp(bed, 1).map_err(failed)?])
-            }
-            Self::Memory(bed) => bed.take_ports(),
-            Self::Wired(bed) => bed.open_two(),
-            Self::Agents(_) => Err(TrialError::Unfit(APART)),
-            Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
-            Self::Fleet(_) => Err(TrialError::Unfit(FLEET)),
+        if let Self::Kernel(bed) = self {
+            let failed =
+                |source| TrialError::Io { what: "a socket of the lab's own traffic", source };
+            return Ok([udp(bed, 0).map_err(failed)?, udp(bed, 1).map_err(failed)?]);
         }
+        let mut ports = self.open_ports()?;
+        ports.truncate(2);
+        let too_few = |_| TrialError::Unfit("the inventory has fewer than two interfaces");
+        <[Port; 2]>::try_from(ports).map_err(too_few)
     }
 
     /// The far end of every port of the switch, for frames as they are.
@@ -265,8 +227,8 @@ impl Testbed {
                 (0..bed.host_count()).map(|host| bed.open_port(host).map_err(failed)).collect()
             }
             Self::Memory(bed) => Ok(bed.take_ports()?.into()),
-            Self::Wired(bed) => bed.open_all(),
-            Self::Agents(_) => Err(TrialError::Unfit(APART)),
+            Self::External(bed) if bed.is_apart => Err(TrialError::Unfit(APART)),
+            Self::External(bed) => bed.open_all(),
             Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
             Self::Fleet(_) => Err(TrialError::Unfit(FLEET)),
         }
@@ -298,25 +260,45 @@ impl Testbed {
         outcome
     }
 
-    /// Does `work` with what performs trials from the first host to the second, as
-    /// [`Testbed::with_session`] does where both are on this machine.
+    /// The same with the ports of a trial, wherever their far ends are.
+    ///
+    /// # Errors
+    /// As [`Testbed::with_session`].
+    pub fn with_ports<T>(
+        &self,
+        stop: &AtomicBool,
+        work: impl FnOnce(&mut dyn TrialPorts) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        match self.apart() {
+            Some(bed) => work(&mut BoxPorts::new(bed, 0..bed.ends.len(), false, stop)),
+            None => self.with_session(Waiting::Sleeping, |session| work(session)),
+        }
+    }
+
+    /// Does `work` with what performs trials from the first host to the second, wherever they are;
+    /// the comparison of the clocks of their boxes, where they are two, in the trial in which they
+    /// are known worst.
     ///
     /// # Errors
     /// As [`Testbed::with_session`].
     pub fn with_measurer<T>(
         &self,
         plan: MeasurerPlan<'_>,
-        work: impl FnOnce(&mut LabMeasurer<'_>) -> Result<T, TrialError>,
-    ) -> Result<T, TrialError> {
-        if let Self::Agents(bed) = self {
-            return work(&mut LabMeasurer::Agents(bed.measurer(plan)));
+        work: impl FnOnce(&mut SessionMeasurer<'_>) -> Result<T, TrialError>,
+    ) -> Result<(T, Option<ClockComparison>), TrialError> {
+        let is_precise = plan.is_precise();
+        let MeasurerPlan { stream, is_learning, waiting, quiet, stop } = plan;
+        let (from, to) = (0, 1);
+        let work = |session: &mut dyn TrialPorts| {
+            work(&mut SessionMeasurer { session, from, to, stream, is_learning, quiet, stop })
+        };
+        match self.apart() {
+            Some(bed) => {
+                let mut ports = BoxPorts::new(bed, [0, 1], is_precise, stop);
+                work(&mut ports).map(|done| (done, ports.clock()))
+            }
+            None => self.with_session(waiting, |session| work(session)).map(|done| (done, None)),
         }
-        self.with_session(plan.waiting, |session| {
-            let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
-            let (from, to) = (0, 1);
-            let of = SessionMeasurer { session, from, to, stream, is_learning, quiet, stop };
-            work(&mut LabMeasurer::Session(of))
-        })
     }
 
     /// Sends from host 1 to host 2.
@@ -324,15 +306,9 @@ impl Testbed {
     /// # Errors
     /// [`TrialError::Io`] of a socket, [`TrialError::Traffic`], [`TrialError::Stopped`].
     pub fn one_way(&self, input: &TrialInput, cancel: &Cancel) -> Result<TrialOutput, TrialError> {
-        if let Self::Agents(bed) = self {
-            let plan = MeasurerPlan {
-                stream: usual_stream(),
-                is_learning: false,
-                waiting: Waiting::Sleeping,
-                quiet: QUIET,
-                stop: cancel.flag(),
-            };
-            return bed.measurer(plan).trial(*input).map_err(method_error);
+        if let Some(bed) = self.apart() {
+            let ports = &mut BoxPorts::new(bed, [0, 1], false, cancel.flag());
+            return carry_on(ports, (0, 1), input, cancel).map_err(method_error);
         }
         let (outcome, ports) = self.carry(self.take_ports()?.into(), (0, 1), input, cancel);
         self.give_back(ports);
@@ -348,14 +324,17 @@ impl Testbed {
         input: &TrialInput,
         cancel: &Cancel,
     ) -> Result<TrialOutput, TrialError> {
-        if let Self::Agents(bed) = self {
-            let outcome = bed.round_trip(&usual_stream(), input, cancel.flag());
-            return outcome.map_err(traffic_error);
+        if let Some(bed) = self.apart() {
+            let work = || {
+                let ports = &mut BoxPorts::new(bed, [0], false, cancel.flag());
+                carry_on(ports, (0, 0), input, cancel)
+            };
+            return bed.reflecting(work).map_err(traffic_error)?.map_err(method_error);
         }
         let [near, mut far] = self.take_ports()?;
-        let (done, count) = (AtomicBool::new(false), AtomicU64::new(0));
+        let done = AtomicBool::new(false);
         let (outcome, reflected, mut ports) = std::thread::scope(|scope| {
-            let reflector = scope.spawn(|| reflect(&mut far, &HOSTS[1], &done, &count));
+            let reflector = scope.spawn(|| reflect(&mut far, &HOSTS[1], &done));
             let (outcome, ports) = self.carry(vec![near], (0, 0), input, cancel);
             done.store(true, Ordering::Relaxed);
             let reflected =
@@ -373,7 +352,7 @@ impl Testbed {
         let has_no_line = match self {
             // The kernel says 10 Gbit/s of every veth, and carries more.
             Self::Kernel(_) | Self::Memory(_) => self.port_rate().is_none(),
-            Self::Wired(_) | Self::Agents(_) | Self::Replay(_) | Self::Fleet(_) => false,
+            Self::External(_) | Self::Replay(_) | Self::Fleet(_) => false,
         };
         let line_rate_bps = if has_no_line { vec![NO_LINE_BPS; ports] } else { Vec::new() };
         let first_stream = next_stream();
@@ -393,16 +372,21 @@ impl Testbed {
             Ok(session) => session,
             Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
         };
-        let stream = usual_stream();
-        // The hosts have talked before: there is nothing to learn.
-        let is_learning = false;
-        let stop = cancel.flag();
-        let (session_now, quiet) = (&mut session, QUIET);
-        let mut measurer =
-            SessionMeasurer { session: session_now, from, to, stream, is_learning, quiet, stop };
-        let outcome = measurer.trial(*input).map_err(method_error);
+        let outcome = carry_on(&mut session, (from, to), input, cancel).map_err(method_error);
         (outcome, session.into_ports())
     }
+}
+
+/// Carries one trial of the usual stream out on ports. The hosts have talked before: there is
+/// nothing to learn.
+fn carry_on(
+    session: &mut dyn TrialPorts,
+    (from, to): (usize, usize),
+    input: &TrialInput,
+    cancel: &Cancel,
+) -> Result<TrialOutput, MethodError<PortTrialError>> {
+    let (stream, is_learning, quiet, stop) = (usual_stream(), false, QUIET, cancel.flag());
+    SessionMeasurer { session, from, to, stream, is_learning, quiet, stop }.trial(*input)
 }
 
 fn udp(bed: &NetnsTestbed, host: usize) -> io::Result<Port> {
@@ -451,7 +435,7 @@ pub(crate) fn method_error(error: MethodError<PortTrialError>) -> TrialError {
     }
 }
 
-fn traffic_error(error: PortTrialError) -> TrialError {
+pub(crate) fn traffic_error(error: PortTrialError) -> TrialError {
     match error {
         PortTrialError::Stopped => TrialError::Stopped(Stopped),
         PortTrialError::Session(_)

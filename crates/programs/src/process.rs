@@ -1,13 +1,17 @@
 //! A program that the lab runs: started in its namespace, its output in a log, ended with its
 //! owner.
 //!
-//! Dropping a [`Process`] ends it: SIGTERM, a few seconds to obey, then SIGKILL. The kernel kills
-//! it too when the lab itself dies. A program must never outlive the value that owns it.
+//! Dropping a [`Process`] ends it: the end of its input, where it has one, SIGTERM, each with a few
+//! seconds to obey, then SIGKILL. The kernel kills it too when the lab itself dies. A program must
+//! never outlive the value that owns it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +23,7 @@ use netdev::sys::spawn::{Spawn, kill_group};
 use crate::cancel::{Cancel, Stopped};
 use crate::scratch;
 
-/// Time for a program after SIGTERM.
+/// Time for a program after the end of its input, and after SIGTERM.
 const TERM_WAIT: Duration = Duration::from_secs(3);
 
 /// Between two looks whether it has obeyed.
@@ -27,10 +31,6 @@ const TERM_STEP: Duration = Duration::from_millis(1);
 
 /// Lines of a log in an error.
 const TAIL_LINES: usize = 12;
-
-/// Bytes of a part of an output, at most: a message of the agents' protocol has room for it, also
-/// where JSON has six bytes for each.
-pub const OUTPUT_PART: usize = 1 << 17;
 
 /// Errors of a program.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +105,8 @@ pub struct Process {
     command: String,
     child: Child,
     log: PathBuf,
+    /// The other end of its input.
+    stream: Option<UnixStream>,
 }
 
 /// Process ids of all programs that the lab runs now, for the load sampler.
@@ -150,28 +152,67 @@ impl Process {
     /// [`ProcessError::Start`].
     pub fn start(
         name: &str,
-        mut command: Command,
+        command: Command,
         namespace: Option<&Namespace>,
         dir: &Path,
     ) -> Result<Self, ProcessError> {
+        let streams = || Ok((None, Stdio::null(), None));
+        Self::start_with(name, command, namespace, dir, streams)
+    }
+
+    /// The same with an input, which [`Process::stream`] is the other end of. With `answers` the
+    /// standard output goes there too, and the log has the standard error only.
+    ///
+    /// # Errors
+    /// [`ProcessError::Start`].
+    pub fn start_over_stream(
+        name: &str,
+        command: Command,
+        answers: bool,
+        dir: &Path,
+    ) -> Result<Self, ProcessError> {
+        let streams = || {
+            let (ours, theirs) = UnixStream::pair()?;
+            let output = answers.then(|| theirs.try_clone()).transpose()?;
+            let output = output.map(|stream| Stdio::from(OwnedFd::from(stream)));
+            Ok((Some(ours), Stdio::from(OwnedFd::from(theirs)), output))
+        };
+        Self::start_with(name, command, None, dir, streams)
+    }
+
+    fn start_with(
+        name: &str,
+        mut command: Command,
+        namespace: Option<&Namespace>,
+        dir: &Path,
+        streams: impl FnOnce() -> io::Result<(Option<UnixStream>, Stdio, Option<Stdio>)>,
+    ) -> Result<Self, ProcessError> {
         let line = command_line(&command);
         let log = dir.join(format!("{name}.log"));
-        let start = || -> io::Result<Child> {
-            let out = File::create(&log)?;
-            let err = out.try_clone()?;
-            command.stdin(Stdio::null()).stdout(out).stderr(err);
+        let start = || -> io::Result<(Child, Option<UnixStream>)> {
+            let err = File::create(&log)?;
+            let (stream, input, output) = streams()?;
+            let output = output.map_or_else(|| err.try_clone().map(Stdio::from), Ok)?;
+            command.stdin(input).stdout(output).stderr(err);
             // By this what a killed run left is told from what is another's.
             command.env(scratch::MARK, dir);
             let spawn = Spawn::new(command).own_group();
-            match namespace {
+            let child = match namespace {
                 Some(namespace) => spawn.in_namespace(namespace)?.spawn(),
                 None => spawn.spawn(),
-            }
+            };
+            Ok((child?, stream))
         };
-        let child =
+        let (child, stream) =
             start().map_err(|source| ProcessError::Start { command: line.clone(), source })?;
         live_set().insert(child.id());
-        Ok(Self { name: name.to_owned(), command: line, child, log })
+        Ok(Self { name: name.to_owned(), command: line, child, log, stream })
+    }
+
+    /// The other end of its input, where it has one.
+    #[must_use]
+    pub fn stream(&self) -> Option<&UnixStream> {
+        self.stream.as_ref()
     }
 
     /// The process id.
@@ -204,43 +245,6 @@ impl Process {
         std::fs::read(&self.log)
             .map(|b| String::from_utf8_lossy(&b).into_owned())
             .unwrap_or_default()
-    }
-
-    /// Bytes that it has written so far.
-    ///
-    /// # Errors
-    /// [`ProcessError::System`].
-    pub fn output_len(&self) -> Result<u64, ProcessError> {
-        let metadata = std::fs::metadata(&self.log);
-        metadata.map(|of| of.len()).map_err(|source| self.refused(source))
-    }
-
-    /// The part of its output from a byte on, of whole characters where more follows, and the byte
-    /// behind it.
-    ///
-    /// # Errors
-    /// [`ProcessError::System`].
-    pub fn output_from(&self, from: u64) -> Result<(String, u64), ProcessError> {
-        let read = || -> io::Result<Vec<u8>> {
-            let mut log = File::open(&self.log)?;
-            log.seek(SeekFrom::Start(from))?;
-            let mut bytes = Vec::new();
-            log.take(OUTPUT_PART as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let mut bytes = read().map_err(|source| self.refused(source))?;
-        if let Err(error) = std::str::from_utf8(&bytes) {
-            let whole = error.valid_up_to();
-            if bytes.len() == OUTPUT_PART && error.error_len().is_none() && whole > 0 {
-                bytes.truncate(whole);
-            }
-        }
-        let next = from.saturating_add(bytes.len() as u64);
-        Ok((String::from_utf8_lossy(&bytes).into_owned(), next))
-    }
-
-    fn refused(&self, source: io::Error) -> ProcessError {
-        ProcessError::System { name: self.name.clone(), source }
     }
 
     /// The last lines of its output.
@@ -338,8 +342,26 @@ impl Process {
         killed.map_err(|source| ProcessError::System { name: self.name.clone(), source })
     }
 
+    /// Whether it ends within a time.
+    #[must_use]
+    pub fn ends_within(&mut self, limit: Duration) -> bool {
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if start.elapsed() >= limit {
+                return false;
+            }
+            std::thread::sleep(TERM_STEP);
+        }
+        true
+    }
+
     fn end(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
+        if let Some(stream) = self.stream.take() {
+            // One that has gone has closed it.
+            let _ = stream.shutdown(Shutdown::Both);
+            let _ = self.ends_within(TERM_WAIT);
+        }
+        if self.ends_within(Duration::ZERO) {
             return;
         }
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
@@ -347,12 +369,8 @@ impl Process {
             // A process that has just ended makes this fail, and then there is nothing to do.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
-        let start = Instant::now();
-        while start.elapsed() < TERM_WAIT {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(TERM_STEP);
+        if self.ends_within(TERM_WAIT) {
+            return;
         }
         if let Err(error) = kill_group(&self.child) {
             tracing::warn!(name = self.name, %error, "cannot kill");
@@ -401,6 +419,7 @@ pub fn run(
 mod tests {
     use super::{Process, ProcessError, command_line, live, run};
     use crate::cancel::Cancel;
+    use std::io::{Read as _, Write as _};
     use std::process::Command;
     use std::time::Duration;
 
@@ -460,6 +479,24 @@ mod tests {
         let pid = process.pid();
         drop(process);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn a_program_ends_with_its_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = || shell("read word; echo has $word >&2; echo answer $word; cat; echo over");
+        for (answers, log) in [(false, "has it\nanswer it\nover\n"), (true, "has it\n")] {
+            let process = Process::start_over_stream("p", script(), answers, dir.path()).unwrap();
+            process.stream().unwrap().write_all(b"it\n").unwrap();
+            if answers {
+                let mut answer = [0; 10];
+                process.stream().unwrap().read_exact(&mut answer).unwrap();
+                assert_eq!(&answer, b"answer it\n");
+            }
+            drop(process);
+            // No signal has cut it short.
+            assert_eq!(std::fs::read_to_string(dir.path().join("p.log")).unwrap(), log);
+        }
     }
 
     #[test]

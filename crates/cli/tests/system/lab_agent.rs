@@ -24,15 +24,21 @@ await() {
   exit 9
 }
 for n in 1 2; do
-  # The process of the agent has the number of this shell.
+  # The process of the agent has the number of this shell; hosts have agents of their own.
   cat > "$DIR/agent$n" << END
 echo \$\$ > "$DIR/agent$n.pid"
+echo \$\$ >> "$DIR/agent$n.pids"
 exec nsenter --net=/proc/\$(cat "$DIR/box$n.pid")/ns/net "$WEIR" lab agent
 END
 done
-# Waits until an agent has ended.
+# Waits until the agents of a box have ended.
 gone() {
-  for try in $(seq 300); do [ -e /proc/$(cat "$DIR/agent$1.pid") ] || return 0; sleep 0.1; done
+  for try in $(seq 300); do
+    local left=
+    for pid in $(cat "$DIR/agent$1.pids"); do [ ! -e /proc/$pid ] || left=$pid; done
+    [ "$left" ] || return 0
+    sleep 0.1
+  done
   echo "agent $1 goes on"
   exit 9
 }
@@ -213,7 +219,7 @@ fn agents_make_hosts_that_ping_and_send_tcp_where_they_may() {
     );
     assert!(output.status.success(), "{output:?}");
     let refused = cell(folder, "refused", &output);
-    let why = "needs hosts with addresses: its inventory has hosts = false";
+    let why = "needs hosts with addresses: its inventory needs hosts = true";
     assert!(refused.to_string().contains(why), "{refused}");
     let found = cell(folder, "made", &output);
     assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "made.err"));
@@ -246,7 +252,7 @@ fn a_dead_agent_fails_its_cell_and_a_dead_lab_frees_its_agents() {
     assert!(output.status.success(), "{output:?}");
     let died = results(&folder.join("died.jsonl"));
     let text = died.to_string();
-    assert!(text.contains("/agent2 on "), "{text}");
+    assert!(text.contains("/agent2): "), "{text}");
     // The next start of the switch has agents of its own.
     let trials = died["scenarios"][0]["cells"][0]["trials"].as_array().expect("trials");
     assert_eq!(trials.iter().filter(|trial| trial["error"].is_null()).count(), 2, "{text}");

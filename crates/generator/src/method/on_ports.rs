@@ -8,6 +8,7 @@
 //! that it could not send for frames that were lost on the way without saying so:
 //! [`TrialOutput::unsent`] counts them.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use super::{Measurer, TrialInput, TrialOutput};
 use crate::profile::{FrameSize, LAYER_1_OVERHEAD, Mode, ProfileError, Rate, StreamSpec};
 use crate::receiver::StreamReport;
 use crate::session::{Session, SessionError, StartOptions};
-use crate::statistics::StreamStatistics;
+use crate::statistics::{SessionStatistics, StreamStatistics};
 
 /// Silence after which nothing is on its way any more, where nothing is known of the device.
 pub const QUIET: Duration = Duration::from_millis(300);
@@ -54,12 +55,113 @@ pub enum PortTrialError {
     Stopped,
 }
 
+/// The ports of a trial: those of a session, or those of several machines as if they were.
+///
+/// Each method is as that of [`Session`] with its name.
+pub trait TrialPorts: fmt::Debug {
+    /// A trial begins whose phases these are.
+    ///
+    /// # Errors
+    /// The ports cannot have it.
+    fn begin(&mut self, _phases: &[TrialInput]) -> Result<(), PortTrialError> {
+        Ok(())
+    }
+
+    /// A trial has ended with these outputs, which may be corrected.
+    ///
+    /// # Errors
+    /// They cannot be, and are worth nothing.
+    fn end(&mut self, _outputs: &mut [TrialOutput]) -> Result<(), PortTrialError> {
+        Ok(())
+    }
+
+    /// The Ethernet address of a port.
+    ///
+    /// # Errors
+    /// The port cannot be asked.
+    fn mac(&mut self, port: usize) -> Result<[u8; 6], PortTrialError>;
+
+    /// The rate of a port's line at layer 1, in bit/s, of one that has been asked for its address.
+    fn line_rate_bps(&self, port: usize) -> f64;
+
+    /// Replaces the streams of a port.
+    ///
+    /// # Errors
+    /// The mistake in a stream.
+    fn load(&mut self, port: usize, streams: &[StreamSpec]) -> Result<(), PortTrialError>;
+
+    /// Starts the streams of these ports at one time, which is returned.
+    ///
+    /// # Errors
+    /// A port that cannot start.
+    fn start(&mut self, ports: &[usize]) -> Result<u64, PortTrialError>;
+
+    /// Stops the streams of these ports.
+    ///
+    /// # Errors
+    /// There is no such port.
+    fn stop(&mut self, ports: &[usize]) -> Result<(), PortTrialError>;
+
+    /// Waits until no port sends any more, or until `limit` has passed; true when none sends.
+    ///
+    /// # Errors
+    /// The ports cannot be asked.
+    fn wait(&mut self, limit: Duration) -> Result<bool, PortTrialError>;
+
+    /// Waits until nothing has come for `quiet`, or until `limit` has passed.
+    ///
+    /// # Errors
+    /// The ports cannot be asked.
+    fn wait_until_quiet(&mut self, quiet: Duration, limit: Duration) -> Result<(), PortTrialError>;
+
+    /// The counts of sending and receiving so far.
+    ///
+    /// # Errors
+    /// The ports cannot be asked.
+    fn statistics(&mut self) -> Result<SessionStatistics, PortTrialError>;
+}
+
+impl TrialPorts for Session {
+    fn mac(&mut self, port: usize) -> Result<[u8; 6], PortTrialError> {
+        Ok(self.port_info(port).mac)
+    }
+
+    fn line_rate_bps(&self, port: usize) -> f64 {
+        Session::line_rate_bps(self, port)
+    }
+
+    fn load(&mut self, port: usize, streams: &[StreamSpec]) -> Result<(), PortTrialError> {
+        Ok(Session::load(self, port, streams)?)
+    }
+
+    fn start(&mut self, ports: &[usize]) -> Result<u64, PortTrialError> {
+        Ok(Session::start(self, ports, &StartOptions::default())?)
+    }
+
+    fn stop(&mut self, ports: &[usize]) -> Result<(), PortTrialError> {
+        Ok(Session::stop(self, ports)?)
+    }
+
+    fn wait(&mut self, limit: Duration) -> Result<bool, PortTrialError> {
+        Ok(Session::wait(self, Some(limit)))
+    }
+
+    fn wait_until_quiet(&mut self, quiet: Duration, limit: Duration) -> Result<(), PortTrialError> {
+        Session::wait_until_quiet(self, quiet, limit);
+        Ok(())
+    }
+
+    fn statistics(&mut self) -> Result<SessionStatistics, PortTrialError> {
+        Ok(Session::statistics(self))
+    }
+}
+
 /// Performs trials by a session.
 #[derive(Debug)]
 pub struct SessionMeasurer<'a> {
-    /// The session; its streams of the sending port are replaced, and with `is_learning` those of
-    /// the receiving port.
-    pub session: &'a mut Session,
+    /// The session, or ports like those of one; its streams of the sending port are replaced, and
+    /// with `is_learning` those of the receiving port.
+    pub session: &'a mut dyn TrialPorts,
     /// The port that sends.
     pub from: usize,
     /// The port at which the frames come back.
@@ -78,8 +180,7 @@ pub struct SessionMeasurer<'a> {
 /// The stream of the learning frames that go before a trial, from the port at which its frames
 /// arrive: as long as they are, and slow enough for a line of `line_bps` bit/s at layer 1. `mac` is
 /// the address of the port that sends the trial. `None` where there is nothing to learn.
-#[must_use]
-pub fn learning_stream(
+fn learning_stream(
     packet: &str,
     mac: [u8; 6],
     input: &TrialInput,
@@ -134,13 +235,13 @@ impl SessionMeasurer<'_> {
         else {
             return Ok(());
         };
-        let mac = self.session.port_info(self.from).mac;
+        let mac = self.session.mac(self.from)?;
         let line_bps = self.session.line_rate_bps(self.to);
         let Some(stream) = learning_stream(&self.stream.packet, mac, input, line_bps) else {
             return Ok(());
         };
         self.session.load(self.to, &[stream])?;
-        self.session.start(&[self.to], &StartOptions::default())?;
+        self.session.start(&[self.to])?;
         self.wait(self.to)?;
         // A device that does not forward them may have learnt all the same.
         self.wait_for_arrivals((self.to, self.from), self.quiet)?;
@@ -149,7 +250,7 @@ impl SessionMeasurer<'_> {
 
     /// Waits until nothing is sent any more.
     fn wait(&mut self, port: usize) -> Result<(), PortTrialError> {
-        while !self.session.wait(Some(LOOK)) {
+        while !self.session.wait(LOOK)? {
             self.check_stop(port)?;
         }
         Ok(())
@@ -196,7 +297,7 @@ impl SessionMeasurer<'_> {
 
     /// The streams of a port as they are now.
     fn counted(&mut self, from: usize) -> Result<Vec<StreamStatistics>, PortTrialError> {
-        let statistics = self.session.statistics();
+        let statistics = self.session.statistics()?;
         if let Some(stop) = statistics.ports.get(from).and_then(|port| port.stopped.as_ref()) {
             return Err(PortTrialError::Port(stop.reason.clone()));
         }
@@ -218,15 +319,17 @@ impl Measurer for SessionMeasurer<'_> {
     type Error = PortTrialError;
 
     fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, PortTrialError> {
+        self.session.begin(phases)?;
         self.learn(phases)?;
         let streams = phase_streams(&self.stream, phases);
         self.session.load(self.from, &streams)?;
-        let start_ns = self.session.start(&[self.from], &StartOptions::default())?;
+        let start_ns = self.session.start(&[self.from])?;
         self.wait(self.from)?;
         let grace_s = phases.last().map_or(0.0, |phase| phase.grace_s);
         let grace = Duration::try_from_secs_f64(grace_s).unwrap_or(DRAIN);
         // Frames that left late have no more time than the others.
-        let over_ns = self.session.now_ns().saturating_sub(phases_end(start_ns, phases));
+        let now_ns = self.session.statistics()?.at_ns;
+        let over_ns = now_ns.saturating_sub(phases_end(start_ns, phases));
         let ports = (self.from, self.to);
         let left = grace.saturating_sub(Duration::from_nanos(over_ns));
         let (in_time, is_complete) = self.wait_for_arrivals(ports, left)?;
@@ -237,19 +340,21 @@ impl Measurer for SessionMeasurer<'_> {
             return Err(PortTrialError::NoProbe(input.frame_size));
         }
         let starts_ns = phase_starts(start_ns, phases);
-        let outputs = phases.iter().zip(starts_ns).zip(in_time.iter().zip(&counted));
-        Ok(outputs
-            .map(|((input, start_ns), (in_time, stream))| {
-                let (in_time, mut report) = (arrived(in_time, self.to), arrived(stream, self.to));
-                // The schedule is what was offered: what could not be sent did not arrive either.
-                report.sent = stream.probes + stream.unsent;
-                report.lost = report.sent.saturating_sub(report.received);
-                report.late = report.received.saturating_sub(in_time.received);
-                report.last_ns = in_time.last_ns;
-                let StreamStatistics { unsent, unsent_down, late: sent_late, .. } = *stream;
-                TrialOutput { input: *input, start_ns, unsent, unsent_down, sent_late, report }
-            })
-            .collect())
+        let counts = in_time.iter().zip(&counted);
+        let mut outputs = Vec::new();
+        for ((input, start_ns), (in_time, stream)) in phases.iter().zip(starts_ns).zip(counts) {
+            let (in_time, mut report) = (arrived(in_time, self.to), arrived(stream, self.to));
+            // The schedule is what was offered: what could not be sent did not arrive either.
+            report.sent = stream.probes + stream.unsent;
+            report.lost = report.sent.saturating_sub(report.received);
+            report.late = report.received.saturating_sub(in_time.received);
+            report.last_ns = in_time.last_ns;
+            let StreamStatistics { unsent, unsent_down, late: sent_late, .. } = *stream;
+            let input = *input;
+            outputs.push(TrialOutput { input, start_ns, unsent, unsent_down, sent_late, report });
+        }
+        self.session.end(&mut outputs)?;
+        Ok(outputs)
     }
 }
 

@@ -92,6 +92,28 @@ pub struct ClockRecord {
 }
 
 impl ClockComparison {
+    /// Of the exchanges with the box that sends and of those with the one that receives, from
+    /// before the trial until after it. `further_ns` is by how much a delay may be wrong for
+    /// another reason. `None` without any exchange.
+    #[must_use]
+    pub fn of([sender, receiver]: [&[Exchange]; 2], further_ns: f64) -> Option<Self> {
+        let lines = [ClockLine::fit(sender)?, ClockLine::fit(receiver)?];
+        let (begun_ns, ended_ns) = (receiver.first()?.at_ns(), receiver.last()?.at_ns());
+        let [first, second] = lines.each_ref().map(|line| line.at(begun_ns.midpoint(ended_ns)));
+        let drift = lines[1].drift - lines[0].drift;
+        let drift_ns = drift.abs() * ended_ns.saturating_sub(begun_ns) as f64 / 2.0;
+        let error_ns = first.error_ns + second.error_ns + drift_ns + further_ns;
+        let best = |of| Exchange::best(of).map_or(0.0, |one| one.round_trip_ns() as f64 / 1e3);
+        Some(Self {
+            error_us: error_ns / 1e3,
+            drift_error_us: drift_ns / 1e3,
+            offset_us: (second.offset_ns - first.offset_ns) / 1e3,
+            drift_ppm: drift * 1e6,
+            round_trips_us: [best(sender), best(receiver)],
+            comparisons: sender.len(),
+        })
+    }
+
     /// For the raw data of a trial whose metrics these are.
     #[must_use]
     pub fn of_metrics(self, metrics: &[&str]) -> ClockRecord {
@@ -169,13 +191,6 @@ impl ClockLine {
     #[must_use]
     pub fn at(&self, at_ns: i64) -> ClockReading {
         self.reading(at_ns as f64 - self.middle_ns)
-    }
-
-    /// By how much the difference grows in a second of the asking side: 1e-6 is a microsecond a
-    /// second.
-    #[must_use]
-    pub fn drift(&self) -> f64 {
-        self.drift
     }
 
     /// At a time from the centre. The offset there is a sum of the points' offsets times factors,
@@ -285,8 +300,8 @@ mod tests {
             let line = ClockLine::fit(&rounds).unwrap();
             // Half of a round trip at either end, over eleven seconds.
             let reach = 2.0 * boxes.shortest_ns[0].max(boxes.shortest_ns[1]) / (11.0 * SECOND_NS);
-            let off = (line.drift() - boxes.drift).abs();
-            assert!(off < reach + 20e-6, "{seed}: {} {}", line.drift(), boxes.drift);
+            let off = (line.drift - boxes.drift).abs();
+            assert!(off < reach + 20e-6, "{seed}: {} {}", line.drift, boxes.drift);
         }
     }
 

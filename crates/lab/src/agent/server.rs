@@ -1,25 +1,57 @@
-//! The agent: does what a lab asks for over a pair of streams, and ends with them.
+//! The agent: carries out what a lab requests over a pair of streams, and ends with them.
 //!
 //! The streams are its standard input and output, and ssh carries them: whoever may log in may do
-//! it. A lab that ends, dies or says what is no message ends its agent, and with it all that is
+//! it. A lab that ends, dies or sends what is no message ends its agent, and with it all that is
 //! open. It must never go on without its lab.
 
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use super::executor::Executor;
-use super::protocol::{self, AgentHello, AgentRequest, VERSION, Welcome};
-use crate::facts::{self, Machine};
+use generator::session::{Session, SessionOptions, StartOptions, Waiting};
+use netdev::{Port, PortError};
+use serde::Serialize;
 
-/// Answers request after request of a lab until it ends; `take` has its interfaces for so long.
+use super::host::BoxHost;
+use super::protocol::{
+    self, AgentHello, AgentRequest, AgentWelcome, BoxReport, VERSION, write_line,
+};
+use crate::facts::{self, BoxFacts, Machine};
+use crate::host_program::HostProgram;
+use crate::hosts::{HostAddress, reflect};
+use crate::stall::{Nap, Watcher};
+
+/// Line rate of a port at which nothing is sent: above any rate that a stream has, bit/s.
+const ANY_RATE_BPS: f64 = 1e15;
+
+/// Opens the port of an interface.
+pub(super) type Opener = fn(&str) -> Result<Port, PortError>;
+
+/// All that is open at a box.
+pub struct Agent {
+    zero: Instant,
+    open: Opener,
+    /// Sleep of the watcher of stalls.
+    nap: Nap,
+    session: Option<Session>,
+    reflector: Option<Reflector>,
+    host: Option<BoxHost>,
+    stalls: Option<Watcher>,
+}
+
+/// Answers request after request of a lab until it ends; `take` has its interfaces for so long. The
+/// host and the program with which it is to end, where the lab has one run.
 ///
 /// # Errors
-/// A lab that is refused, a message that is none, a stream that fails.
+/// A lab that is refused, a message that is none, a host that cannot be made, a stream that fails.
 pub fn serve<T>(
     (from, to): (&mut impl BufRead, &mut impl Write),
-    mut executor: Executor,
+    mut agent: Agent,
     take: impl FnOnce(&[String]) -> io::Result<T>,
-) -> io::Result<()> {
-    let Some(line) = protocol::read_line(from)? else { return Ok(()) };
+) -> io::Result<Option<(BoxHost, HostProgram)>> {
+    let Some(line) = protocol::read_line(from)? else { return Ok(None) };
     let hello: AgentHello = protocol::decode(&line)?;
     let taken = match hello.version {
         VERSION => take(&hello.interfaces),
@@ -27,22 +59,196 @@ pub fn serve<T>(
             Err(io::Error::other(format!("it speaks version {VERSION}, and this lab {other}")))
         }
     };
-    let welcome = Welcome {
-        version: VERSION,
+    let facts = BoxFacts {
         host: facts::host_name(),
-        refusal: taken.as_ref().err().map(ToString::to_string),
         weir: env!("CARGO_PKG_VERSION").to_owned(),
         machine: Some(Machine::read()),
+        ..BoxFacts::default()
     };
-    to.write_all(&protocol::encode(&welcome)?)?;
-    to.flush()?;
+    let refusal = taken.as_ref().err().map(ToString::to_string);
+    write_line(to, &AgentWelcome { version: VERSION, refusal, facts })?;
     let _taken = taken?;
     while let Some(line) = protocol::read_line(from)? {
-        let received_ns = executor.now_ns();
-        let request: AgentRequest = protocol::decode(&line)?;
-        let answer = executor.carry_out(request, received_ns);
-        to.write_all(&protocol::encode(&answer)?)?;
-        to.flush()?;
+        let received_ns = agent.now_ns();
+        let request = protocol::decode(&line)?;
+        if let AgentRequest::Run { program } = request {
+            let host = agent.host.take();
+            let host = host.ok_or_else(|| io::Error::other("no host that could run it"))?;
+            return Ok(Some((host, program)));
+        }
+        agent.answer(request, received_ns, to)?;
     }
-    Ok(())
+    Ok(None)
+}
+
+impl Agent {
+    /// For network devices of this machine.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::opening(|name| netdev::open_text(&format!("af_packet:{name}")), std::thread::sleep)
+    }
+
+    /// For interfaces that `open` opens, with watchers of stalls that sleep by `nap`.
+    pub(super) fn opening(open: Opener, nap: Nap) -> Self {
+        let zero = Instant::now();
+        Self { zero, open, nap, session: None, reflector: None, host: None, stalls: None }
+    }
+
+    /// The time of its clock, nanoseconds since it was made.
+    fn now_ns(&self) -> i64 {
+        i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// Carries out a request that came at `received_ns`, and answers it.
+    fn answer(
+        &mut self,
+        request: AgentRequest,
+        received_ns: i64,
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        fn reply<T: Serialize>(
+            to: &mut impl Write,
+            done: Result<T, impl ToString>,
+        ) -> io::Result<()> {
+            write_line(to, &done.map_err(|error| error.to_string()))
+        }
+        match request {
+            AgentRequest::Clock {} => reply(to, Ok::<_, String>((received_ns, self.now_ns()))),
+            AgentRequest::Open { interfaces, first_stream, is_precise, zero_ns, line_rate_bps } => {
+                let options = SessionOptions {
+                    waiting: if is_precise { Waiting::Precise } else { Waiting::Sleeping },
+                    first_stream,
+                    ..SessionOptions::default()
+                };
+                reply(to, self.open_session(&interfaces, options, zero_ns, line_rate_bps))
+            }
+            AgentRequest::Load { port, streams } => {
+                let load = |session: &mut Session| session.load(port, &streams);
+                reply(to, self.session().and_then(|it| load(it).map_err(|why| why.to_string())))
+            }
+            AgentRequest::Start { ports, at_ns } => {
+                let how = StartOptions { at_ns, ..StartOptions::default() };
+                let start = |session: &mut Session| session.start(&ports, &how);
+                reply(to, self.session().and_then(|it| start(it).map_err(|why| why.to_string())))
+            }
+            AgentRequest::Reflect { interface, host } => {
+                self.reflector = None;
+                let reflector = self.open_port(&interface).and_then(|port| {
+                    Reflector::start(port, host).map_err(|error| error.to_string())
+                });
+                let done = reflector.map(|reflector| self.reflector = Some(reflector));
+                reply(to, done.and_then(|()| self.watch()))
+            }
+            AgentRequest::Watch {} => reply(to, self.watch()),
+            AgentRequest::Look {} => reply(to, Ok::<_, String>(self.report())),
+            AgentRequest::Close {} => {
+                (self.session, self.reflector, self.stalls) = (None, None, None);
+                reply(to, Ok::<_, String>(()))
+            }
+            AgentRequest::Host { interface, host, others } => {
+                let made = BoxHost::make(&interface, host, &others).map_err(io::Error::other)?;
+                self.host = Some(made);
+                reply(to, Ok::<_, String>(()))
+            }
+            AgentRequest::Run { .. } => Err(io::Error::other("a program is run by the caller")),
+        }
+    }
+
+    fn session(&mut self) -> Result<&mut Session, String> {
+        self.session.as_mut().ok_or_else(|| "no session is open".to_owned())
+    }
+
+    fn open_port(&self, interface: &str) -> Result<Port, String> {
+        (self.open)(interface)
+            .map_err(|error| format!("{interface}: {error}; it needs to be up, and the agent root"))
+    }
+
+    /// Opens a session of which the ports without an interface lead nowhere: they have the streams
+    /// of other boxes known to all ports and send none.
+    fn open_session(
+        &mut self,
+        interfaces: &[Option<String>],
+        options: SessionOptions,
+        zero_ns: Option<i64>,
+        line_rate_bps: f64,
+    ) -> Result<Vec<([u8; 6], f64)>, String> {
+        // What was open there, first: two sessions would both count.
+        self.session = None;
+        let zero_of = |zero_ns: i64| {
+            let apart = Duration::from_nanos(zero_ns.unsigned_abs());
+            let zero = match zero_ns >= 0 {
+                true => self.zero.checked_add(apart),
+                false => self.zero.checked_sub(apart),
+            };
+            zero.ok_or_else(|| format!("a clock that is zero at {zero_ns} ns"))
+        };
+        let zero = zero_ns.map(zero_of).transpose()?;
+        let (mut ports, mut rates) = (Vec::new(), Vec::new());
+        for (number, interface) in interfaces.iter().enumerate() {
+            let (port, rate_bps) = match interface {
+                Some(interface) => (self.open_port(interface)?, line_rate_bps),
+                None => {
+                    let nowhere = netdev::open_text(&format!("null:end{number}"));
+                    (nowhere.map_err(|error| error.to_string())?, ANY_RATE_BPS)
+                }
+            };
+            ports.push(port);
+            rates.push(rate_bps);
+        }
+        let options = SessionOptions { line_rate_bps: rates, zero, ..options };
+        let session = Session::from_ports(ports, options).map_err(|error| error.to_string())?;
+        let session = self.session.insert(session);
+        let facts = |port| (session.port_info(port).mac, session.line_rate_bps(port));
+        let facts = (0..interfaces.len()).map(facts).collect();
+        self.watch().map(|()| facts)
+    }
+
+    fn watch(&mut self) -> Result<(), String> {
+        let watcher = Watcher::start(self.nap)
+            .map_err(|error| format!("no thread that watches for stalls: {error}"))?;
+        self.stalls = Some(watcher);
+        Ok(())
+    }
+
+    fn report(&mut self) -> BoxReport {
+        BoxReport {
+            statistics: self.session.as_mut().map(Session::statistics).unwrap_or_default(),
+            reflect_error: self.reflector.as_mut().and_then(Reflector::error),
+            // After what was counted: a stall before it is in it.
+            stall_ms: self.stalls.as_ref().map_or(0.0, Watcher::longest_ms),
+        }
+    }
+}
+
+/// A host that reflects, on a thread of its own, until it is dropped.
+struct Reflector {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+}
+
+impl Reflector {
+    fn start(mut port: Port, host: HostAddress) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let run = move || reflect(&mut port, &host, &is_over);
+        let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(run)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// The error with which it has ended.
+    fn error(&mut self) -> Option<String> {
+        match self.thread.take_if(|thread| thread.is_finished())?.join() {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("the reflector has panicked".to_owned()),
+        }
+    }
+}
+
+impl Drop for Reflector {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A panic has been printed by the thread; an error has nobody to hear it any more.
+        drop(self.thread.take().map(JoinHandle::join));
+    }
 }

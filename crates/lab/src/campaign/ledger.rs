@@ -16,8 +16,7 @@ use flate2::read::MultiGzDecoder;
 use programs::tools::Program;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::client::BoxFacts;
-use crate::facts::Machine;
+use crate::facts::{BoxFacts, Machine};
 use crate::results::{CellState, Coordinates, DutInfo, PartEnd, ScenarioResults, TrialRecord};
 use crate::setup::TestbedKind;
 

@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::ledger::{LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, read_lines};
-use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockRecord;
 use crate::dut;
-use crate::facts::Machine;
+use crate::facts::{BoxFacts, Machine};
 use crate::limit;
 use crate::method::Method;
 use crate::names::distinct;

@@ -8,9 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::agent::executor::Executor;
-use crate::agent::server;
-use crate::testbed::wired::WiredTestbed;
+use crate::agent::server::{self, Agent};
+use crate::testbed::external::check_up;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,16 +29,20 @@ pub(super) struct AgentArgs {}
 
 impl AgentArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let (mut from, mut to) = (io::stdin().lock(), io::stdout().lock());
-        server::serve((&mut from, &mut to), Executor::new(), take_interfaces)
-            .context("the agent")?;
-        Ok(ExitCode::SUCCESS)
+        let served = {
+            let (mut from, mut to) = (io::stdin().lock(), io::stdout().lock());
+            server::serve((&mut from, &mut to), Agent::new(), take_interfaces)
+        };
+        match served.context("the agent")? {
+            Some((host, program)) => host.run(&program).context("the agent"),
+            None => Ok(ExitCode::SUCCESS),
+        }
     }
 }
 
 /// Takes interfaces that are up for one agent, until what is returned is dropped.
 fn take_interfaces(interfaces: &[String]) -> io::Result<Vec<UnixListener>> {
-    WiredTestbed::new(interfaces.to_vec(), None)?;
+    check_up(interfaces)?;
     let take = |interface: &String| {
         // An address without a file, in the interface's namespace: it goes with its process.
         let name = format!("weir-lab-agent-{interface}");

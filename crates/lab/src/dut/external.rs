@@ -11,7 +11,7 @@ use super::inventory::{BoxMode, Inventory};
 use super::{Dut, DutId, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{ChannelTransport, Forwarding, Settings};
-use crate::testbed::agents::Wiring;
+use crate::testbed::external::Wiring;
 
 const ABOUT: &str = "A switch that runs already, as its --inventory says: an OpenFlow channel and \
                      network interfaces of this machine, or of boxes with an agent";
@@ -78,7 +78,7 @@ impl Dut for External {
 
     fn wiring(&self, paths: &ProgramPaths) -> Result<Option<Wiring>, Missing> {
         let inventory = inventory(paths)?;
-        Ok(Some(Wiring { ends: inventory.ends(), makes_hosts: inventory.hosts.unwrap_or(true) }))
+        Ok(Some(Wiring { ends: inventory.ends(), makes_hosts: inventory.makes_hosts() }))
     }
 
     fn keeps_entries(&self) -> bool {

@@ -16,7 +16,7 @@ use channel::{Endpoint, Tls, TlsFiles};
 use programs::tools::Missing;
 use serde::Deserialize;
 
-use crate::testbed::agents::EndPlace;
+use crate::testbed::external::EndPlace;
 
 /// Deciding party in a switch that the lab does not start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -44,8 +44,8 @@ pub struct Inventory {
     /// the lab starts `weir lab agent`.
     #[serde(default)]
     pub ports: Vec<EndPlace>,
-    /// Whether hosts with addresses may be made at ends on other boxes; they are where it is left
-    /// out.
+    /// Whether hosts with addresses may be made at the ends; where it is left out, they are at
+    /// `ports` and are not at `interfaces`.
     #[serde(default)]
     pub hosts: Option<bool>,
     /// Deciding party in the switch.
@@ -130,6 +130,12 @@ impl Inventory {
         local.chain(self.ports.iter().cloned()).collect()
     }
 
+    /// Whether hosts with addresses are made at them.
+    #[must_use]
+    pub fn makes_hosts(&self) -> bool {
+        self.hosts.unwrap_or(!self.ports.is_empty())
+    }
+
     fn tls_files(&self) -> Option<TlsFiles> {
         Some(TlsFiles {
             private_key: self.private_key.clone()?,
@@ -202,7 +208,7 @@ mod tests {
         let (agent, interface) = (Some("root@box".to_owned()), "eth0".to_owned());
         let ends = [EndPlace::local("eth1".to_owned()), EndPlace { agent, interface }];
         assert_eq!(inventory.ends(), ends);
-        assert_eq!((inventory.port_count(), inventory.hosts), (2, None));
+        assert!(inventory.port_count() == 2 && inventory.makes_hosts());
         let command = text.replace("root@box", "ssh -p 22 fe80::1 weir lab agent");
         Inventory::from_toml(&command).unwrap();
         Inventory::from_toml(&text.replace("root@box", "root@fe80::1")).unwrap();
@@ -213,6 +219,6 @@ mod tests {
         let text = "interfaces = [\"a\", \"b\"]\nmode = \"learning\"";
         let inventory = Inventory::from_toml(text).unwrap();
         assert_eq!((inventory.mode, inventory.endpoint()), (BoxMode::Learning, Ok(None)));
-        assert!(inventory.tls().unwrap().is_none());
+        assert!(inventory.tls().unwrap().is_none() && !inventory.makes_hosts());
     }
 }

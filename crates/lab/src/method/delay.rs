@@ -57,7 +57,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let waiting = traffic::waiting_for(input.rate_pps);
     let (outcome, load) = context.observe(|| {
         context.bed.with_measurer(traffic::plan(context, waiting, QUIET), |measurer| {
-            Ok((measurer.trial(input).map_err(method_error)?, measurer.clock()))
+            measurer.trial(input).map_err(method_error)
         })
     });
     let (outcome, clock) = outcome?;

@@ -20,7 +20,7 @@ pub(super) const GROUP: Method = Method {
     ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
     fits: |bed| match bed {
-        Testbed::Kernel(_) | Testbed::Wired(_) | Testbed::Agents(_) => Ok(()),
+        Testbed::Kernel(_) | Testbed::External(_) => Ok(()),
         Testbed::Memory(_) | Testbed::Replay(_) => Err("in-memory ports are two"),
         Testbed::Fleet(_) => Err("needs a switch"),
     },
@@ -35,7 +35,9 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
     let (outcome, load) = context.observe(|| {
         let loads = [(0, vec![burst])];
-        traffic::with_exchanger(context.bed, |exchanger| exchanger.exchange(&loads, context))
+        context.bed.with_ports(context.cancel.flag(), |ports| {
+            traffic::exchange(ports, &loads, context, |_, _| Ok(()))
+        })
     });
     let seen = outcome?.statistics;
     let others = 1..seen.ports.len();

@@ -11,7 +11,7 @@ use crate::host_program::{HostProgram, Iperf3Payload};
 use crate::hosts::HOSTS;
 use crate::load::Load;
 use crate::settings::Settings;
-use crate::testbed::agents::HostRun;
+use crate::testbed::lab_hosts::HostRun;
 
 /// A start on a busy machine, and the exchange of results at the end through a jammed path.
 pub(super) const SLACK: Duration = Duration::from_secs(30);

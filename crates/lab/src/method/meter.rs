@@ -71,7 +71,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
             measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
         })
     });
-    let outcome = outcome?;
+    let (outcome, _) = outcome?;
     let [first, then] = &outcome[..] else {
         return Err(wrong(format!("{} phases of 2", outcome.len())));
     };

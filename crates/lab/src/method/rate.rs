@@ -5,16 +5,16 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use generator::method::on_ports::{SessionMeasurer, TrialPorts};
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::Waiting;
 
 use super::search::{Attempt, Found, LOSS_MAX, Path, Range, TimedPath, beyond_pps, search};
-use super::traffic::Exchanger;
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 use crate::ceilings::frame_line_bits;
 use crate::load::Load;
 use crate::settings::Settings;
-use crate::testbed::{LabMeasurer, method_error};
+use crate::testbed::method_error;
 
 /// Start of the search, frames a second: of frames, and of datagrams.
 const START_PPS: f64 = 20_000.0;
@@ -105,21 +105,22 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     };
     let is_bidirectional = settings.is_bidirectional == Some(true);
     let found = if is_bidirectional {
-        traffic::with_exchanger(context.bed, |exchanger| {
+        context.bed.with_ports(context.cancel.flag(), |ports| {
             // Half the sum leaves by each port.
             let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
             let range = Range { start_pps, max_pps, ..range };
             measure("rate", context, (range, Found::rate_pps), |offered_pps, duration_s| {
-                both_ways(exchanger, context, offered_pps, duration_s)
+                both_ways(ports, context, offered_pps, duration_s)
             })
         })
     } else {
         let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-        context.bed.with_measurer(plan, |measurer| {
+        let found = context.bed.with_measurer(plan, |measurer| {
             measure("rate", context, (range, Found::rate_pps), |offered_pps, duration_s| {
                 one_way(measurer, settings, offered_pps, duration_s)
             })
-        })
+        });
+        found.map(|(found, _)| found)
     };
     let searched = found?;
     let (values, resolutions) = figures(&searched.found, frame_line_bits(settings.frame_size()));
@@ -212,7 +213,7 @@ impl AddAssign for Rate {
 
 /// A trial from port 1 to port 2.
 fn one_way(
-    measurer: &mut LabMeasurer<'_>,
+    measurer: &mut SessionMeasurer<'_>,
     settings: &Settings,
     offered_pps: f64,
     duration_s: f64,
@@ -223,14 +224,14 @@ fn one_way(
 
 /// A trial with half the frames each way.
 fn both_ways(
-    exchanger: &mut Exchanger<'_>,
+    ports: &mut dyn TrialPorts,
     context: &MethodContext<'_>,
     offered_pps: f64,
     duration_s: f64,
 ) -> Result<Attempt, TrialError> {
     let there = traffic::burst(context.settings, offered_pps / 2.0, duration_s);
     let loads = [(1, vec![traffic::reversed(&there)]), (0, vec![there])];
-    let seen = exchanger.exchange(&loads, context)?;
+    let seen = traffic::exchange(ports, &loads, context, |_, _| Ok(()))?;
     let (mut offered, mut arrived, mut rate) = (0, 0, Rate::default());
     for stream in &seen.statistics.streams {
         offered += stream.probes + stream.unsent;

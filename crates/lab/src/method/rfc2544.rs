@@ -70,9 +70,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     };
     let (outcome, load) = context.observe(|| {
         let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-        context.bed.with_measurer(plan, |measurer| {
-            Ok((answers(measurer, asked).map_err(method_error)?, measurer.clock()))
-        })
+        context.bed.with_measurer(plan, |measurer| answers(measurer, asked).map_err(method_error))
     });
     let (found, clock) = outcome?;
     found.if_any_arrived()?;

@@ -3,19 +3,18 @@
 
 use std::time::Duration;
 
-use generator::method::on_ports::PortTrialError;
-use generator::method::{MethodError, TrialInput};
+use generator::method::TrialInput;
+use generator::method::on_ports::{PortTrialError, TrialPorts};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
 use generator::receiver::StreamReport;
-use generator::session::{Session, SessionError, StartOptions, Waiting};
+use generator::session::{SessionError, Waiting};
 use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
 use crate::ceilings::frame_line_bits;
 use crate::hosts::HOSTS;
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::agents::{AgentsTestbed, ExchangePlan};
-use crate::testbed::{MeasurerPlan, Testbed, method_error};
+use crate::testbed::{MeasurerPlan, traffic_error};
 
 /// The name of the program in results.
 pub(super) const TOOL: &str = "Weir's open-loop generator";
@@ -101,49 +100,6 @@ pub(super) fn plan<'a>(
     }
 }
 
-/// Sender of streams by several ports at one time, wherever the ports' far ends are.
-pub(super) enum Exchanger<'a> {
-    /// On this machine.
-    Session(&'a mut Session),
-    /// On other boxes.
-    Agents(&'a AgentsTestbed),
-}
-
-/// Does `work` with the far ends of all ports.
-pub(super) fn with_exchanger<T>(
-    bed: &Testbed,
-    work: impl FnOnce(&mut Exchanger<'_>) -> Result<T, TrialError>,
-) -> Result<T, TrialError> {
-    match bed.agents() {
-        Some(bed) => work(&mut Exchanger::Agents(bed)),
-        None => {
-            let work = |session: &mut Session| work(&mut Exchanger::Session(session));
-            bed.with_session(Waiting::Sleeping, work)
-        }
-    }
-}
-
-impl Exchanger<'_> {
-    /// Sends the streams of each port, all at one time, and says what came when nothing comes any
-    /// more.
-    pub(super) fn exchange(
-        &mut self,
-        loads: &[(usize, Vec<StreamSpec>)],
-        context: &MethodContext<'_>,
-    ) -> Result<Exchanged, TrialError> {
-        match self {
-            Self::Session(session) => exchange(session, loads, context, |_, _| Ok(())),
-            Self::Agents(bed) => {
-                let plan = ExchangePlan { quiet: QUIET, stop: context.cancel.flag() };
-                let (start_ns, statistics) = bed
-                    .exchange(loads, plan)
-                    .map_err(|error| method_error(MethodError::Trial(error)))?;
-                Ok(Exchanged { statistics, start_ns })
-            }
-        }
-    }
-}
-
 /// Outcome of streams that were sent together.
 pub(super) struct Exchanged {
     pub(super) statistics: SessionStatistics,
@@ -154,26 +110,26 @@ pub(super) struct Exchanged {
 /// Sends the streams of each port, all at one time, calls `meanwhile` with the time at which the
 /// first frame was due until the last has left, and says what came when nothing comes any more. A
 /// port that is to receive only may be down.
-pub(super) fn exchange(
-    session: &mut Session,
+pub(super) fn exchange<P: TrialPorts + ?Sized>(
+    session: &mut P,
     loads: &[(usize, Vec<StreamSpec>)],
     context: &MethodContext<'_>,
-    mut meanwhile: impl FnMut(&mut Session, u64) -> Result<(), TrialError>,
+    mut meanwhile: impl FnMut(&mut P, u64) -> Result<(), TrialError>,
 ) -> Result<Exchanged, TrialError> {
     let ports: Vec<usize> = loads.iter().map(|load| load.0).collect();
     for (port, streams) in loads {
-        session.load(*port, streams).map_err(profile_error)?;
+        session.load(*port, streams).map_err(traffic_error)?;
     }
-    let start_ns = session.start(&ports, &StartOptions::default()).map_err(session_error)?;
-    while !session.wait(Some(LOOK)) {
+    let start_ns = session.start(&ports).map_err(traffic_error)?;
+    while !session.wait(LOOK).map_err(traffic_error)? {
         if context.cancel.check().is_err() {
-            session.stop(&ports).map_err(session_error)?;
+            session.stop(&ports).map_err(traffic_error)?;
             return Err(programs::cancel::Stopped.into());
         }
         meanwhile(session, start_ns)?;
     }
-    session.wait_until_quiet(QUIET, DRAIN);
-    let statistics = session.statistics();
+    session.wait_until_quiet(QUIET, DRAIN).map_err(traffic_error)?;
+    let statistics = session.statistics().map_err(traffic_error)?;
     let stopped = |port: &usize| statistics.ports.get(*port).and_then(|port| port.stopped.clone());
     match ports.iter().find_map(stopped) {
         Some(stop) => Err(TrialError::Traffic(PortTrialError::Port(stop.reason))),
@@ -193,11 +149,11 @@ pub(super) fn received(stream: &StreamStatistics, port: usize) -> u64 {
 }
 
 pub(super) fn session_error(error: SessionError) -> TrialError {
-    method_error(MethodError::Trial(error.into()))
+    traffic_error(error.into())
 }
 
 pub(super) fn profile_error(error: impl Into<PortTrialError>) -> TrialError {
-    method_error(MethodError::Trial(error.into()))
+    traffic_error(error.into())
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 //! boxes that measure. One that goes on under other conditions would be no one campaign.
 
 use super::{CampaignError, Run};
-use crate::agent::client::BoxFacts;
 use crate::campaign::ledger::{LedgerError, LedgerLine, NAME, PartHead};
-use crate::facts::Machine;
+use crate::facts::{BoxFacts, Machine};
 
 impl PartHead {
     /// Conditions of the figures, by name.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use programs::cancel::Cancel;
 
 use super::{CampaignError, Outside, Run, execute_with, programs};
-use crate::agent::client::BoxFacts;
 use crate::campaign::fake::{
     Act, TWO_POINTS, campaign, fail_starts, happened, is_all_over, play, still,
 };
@@ -17,7 +16,7 @@ use crate::campaign::gather::{GatherError, gather};
 use crate::campaign::job::{Campaign, jobs};
 use crate::campaign::ledger::{LedgerError, NAME};
 use crate::campaign::record::{Record, results_of};
-use crate::facts::Machine;
+use crate::facts::{BoxFacts, Machine};
 use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};
 
 fn resumed(text: &str, folder: &Path) -> Campaign {

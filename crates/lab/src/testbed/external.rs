@@ -1,0 +1,244 @@
+//! Ends of a switch that the lab does not start: network devices of this machine, or of others.
+//!
+//! All this machine's are opened by the lab itself. Else an agent serves each box, this machine
+//! too, and [`super::box_ports`] makes one session of them. It must never change a device: not its
+//! address, its state or its offloads.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use generator::method::on_ports::PortTrialError;
+use netdev::Port;
+use netdev::sys::ethtool::Ethtool;
+use netdev::sys::link::Rtnl;
+use serde::Deserialize;
+
+use crate::agent::client::{AgentError, AgentLink};
+use crate::agent::protocol::{AgentRequest, BoxReport};
+use crate::facts::BoxFacts;
+use crate::hosts::HOSTS;
+use crate::names::distinct;
+use crate::stall::Stall;
+use crate::trial_error::TrialError;
+
+/// Place of one end of the switch.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndPlace {
+    /// The box's agent: where `ssh` reaches the box, or a command that starts one. This machine
+    /// where there is none.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The network device there.
+    pub interface: String,
+}
+
+impl EndPlace {
+    /// An interface of this machine.
+    #[must_use]
+    pub fn local(interface: String) -> Self {
+        Self { agent: None, interface }
+    }
+}
+
+/// The ends of a switch that the lab does not start: of port 1, of port 2, ...
+#[derive(Clone, Debug)]
+pub struct Wiring {
+    /// Place of each end.
+    pub ends: Vec<EndPlace>,
+    /// Whether hosts with addresses are made at them.
+    pub makes_hosts: bool,
+}
+
+/// The testbed.
+#[derive(Debug)]
+pub struct ExternalTestbed {
+    /// The box of each end, by its place in `links`, and the interface there.
+    pub(super) ends: Vec<(usize, String)>,
+    /// The agents; none where all ends are this machine's.
+    links: Mutex<Vec<AgentLink>>,
+    pub(super) is_apart: bool,
+    /// Commands of the agents and the binary of this machine's, for those of hosts.
+    pub(super) agents: Vec<Option<String>>,
+    pub(super) weir: PathBuf,
+    pub(super) makes_hosts: bool,
+    pub(super) rate_bps: Option<u64>,
+    /// Zero of the lab's own clock.
+    pub(super) zero: Instant,
+    /// The longest stall of a box since it was taken last.
+    stall: Mutex<Stall>,
+}
+
+impl ExternalTestbed {
+    /// Ends that lead to port 1, port 2, ... of the switch, with an agent started for each box;
+    /// their rate is in bit/s. `weir` is this machine's binary, and logs go into `dir`.
+    ///
+    /// # Errors
+    /// A device that is not there or is down, with the remedy; an agent that does not start; two
+    /// ends at one interface.
+    pub fn start(
+        wiring: &Wiring,
+        rate_bps: Option<u64>,
+        (weir, dir): (&Path, &Path),
+    ) -> io::Result<Self> {
+        let agents = distinct(wiring.ends.iter().map(|end| end.agent.clone()));
+        let at = |end: &EndPlace| agents.iter().position(|agent| *agent == end.agent);
+        let ends = wiring.ends.iter().map(|end| (at(end).unwrap_or(0), end.interface.clone()));
+        let ends: Vec<(usize, String)> = ends.collect();
+        let of = |at| ends.iter().filter(move |end| end.0 == at).map(|end| end.1.clone());
+        let mut links = Vec::new();
+        let mut rate_bps = rate_bps;
+        if agents.iter().all(Option::is_none) {
+            check_up(&of(0).collect::<Vec<_>>())?;
+            rate_bps = rate_bps.map_or_else(|| slowest_bps(of(0)), |rate| Ok(Some(rate)))?;
+        } else {
+            for (at, agent) in agents.iter().enumerate() {
+                let interfaces: Vec<String> = of(at).collect();
+                let link = AgentLink::start(agent.as_deref(), &interfaces, (weir, dir));
+                links.push(link.map_err(io::Error::other)?);
+            }
+        }
+        let bed = Self::new(links, ends, rate_bps)?;
+        Ok(Self { agents, weir: weir.to_owned(), makes_hosts: wiring.makes_hosts, ..bed })
+    }
+
+    /// Ends at boxes with agents, each with the place of its box.
+    pub(crate) fn new(
+        links: Vec<AgentLink>,
+        ends: Vec<(usize, String)>,
+        rate_bps: Option<u64>,
+    ) -> io::Result<Self> {
+        if let Some((_, (at, name))) =
+            ends.iter().enumerate().find(|(number, end)| ends[..*number].contains(end))
+        {
+            let at = links.get(*at).map_or_else(String::new, |link| format!("{}: ", link.name()));
+            return Err(io::Error::other(format!("{at}{name} is named twice")));
+        }
+        Ok(Self {
+            ends,
+            is_apart: !links.is_empty(),
+            links: Mutex::new(links),
+            agents: Vec::new(),
+            weir: PathBuf::new(),
+            makes_hosts: false,
+            rate_bps,
+            zero: Instant::now(),
+            stall: Mutex::default(),
+        })
+    }
+
+    /// The agents: of the boxes in their order.
+    pub(super) fn links(&self) -> MutexGuard<'_, Vec<AgentLink>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The longest stall of a box since the last call.
+    pub(crate) fn take_stall(&self) -> Stall {
+        std::mem::take(&mut self.stall.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// State of a box, whose stall is noted; its reflector, where it has one, works.
+    pub(super) fn look(&self, link: &mut AgentLink) -> Result<BoxReport, PortTrialError> {
+        let report: BoxReport = link.ask(&AgentRequest::Look {})?;
+        let seen = Stall { ms: report.stall_ms, at: link.facts().map(|_| link.name()) };
+        let mut stall = self.stall.lock().unwrap_or_else(PoisonError::into_inner);
+        *stall = std::mem::take(&mut *stall).or(seen);
+        match report.reflect_error {
+            Some(error) => Err(PortTrialError::Port(format!("{}: {error}", link.name()))),
+            None => Ok(report),
+        }
+    }
+
+    /// The other boxes.
+    pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
+        self.links().iter().filter_map(AgentLink::facts).cloned().collect()
+    }
+
+    /// Notes on this testbed for the reader of a report.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let links = self.links();
+        let place = |(at, interface): &(usize, String)| match links.get(*at) {
+            Some(link) => format!("{interface} at {}", link.name()),
+            None => interface.clone(),
+        };
+        let places: Vec<String> = self.ends.iter().map(place).collect();
+        let clocks = match links.is_empty() {
+            true => "",
+            false => {
+                " One-way delays between two boxes are corrected by the difference of their \
+                 clocks, and their intervals hold the error of that (raw data: clock)."
+            }
+        };
+        let mut notes = vec![format!(
+            "The switch \"external\" is not started by the lab, whose ends are {}.{clocks} Delays \
+             hold the boxes' own sending and receiving; the floor that stands beside them is that \
+             of veth on the lab's machine.",
+            places.join(", ")
+        )];
+        let facts = links.iter().filter_map(AgentLink::facts);
+        notes.extend(facts.map(|of| format!("Measured with the agent on {}.", of.words())));
+        notes
+    }
+
+    /// The interfaces, in the order of the switch's ports.
+    pub fn interfaces(&self) -> impl Iterator<Item = &String> {
+        self.ends.iter().map(|end| &end.1)
+    }
+
+    /// All devices, for one trial; all are this machine's.
+    pub(super) fn open_all(&self) -> Result<Vec<Port>, TrialError> {
+        let failed = |source| TrialError::Io { what: "an interface of the inventory", source };
+        let open = |name: &String| {
+            netdev::open_text(&format!("af_packet:{name}")).map_err(io::Error::other)
+        };
+        self.interfaces().map(|name| open(name).map_err(failed)).collect()
+    }
+
+    /// Does `work` while the second end reflects what comes for its host.
+    pub(super) fn reflecting<T>(&self, work: impl FnOnce() -> T) -> Result<T, PortTrialError> {
+        let (at, interface) = self.ends[1].clone();
+        let request = AgentRequest::Reflect { interface, host: HOSTS[1] };
+        self.links()[at].ask::<()>(&request)?;
+        let outcome = work();
+        let mut links = self.links();
+        let looked = self.look(&mut links[at]);
+        let closed: Result<(), AgentError> = links[at].ask(&AgentRequest::Close {});
+        // That the box is lost says more than that nothing came back.
+        looked?;
+        closed?;
+        Ok(outcome)
+    }
+}
+
+/// Checks that devices of this machine can be used.
+///
+/// # Errors
+/// A device that is not there, or is down, with the remedy.
+pub(crate) fn check_up(interfaces: &[String]) -> io::Result<()> {
+    let rtnl = Rtnl::open().map_err(io::Error::other)?;
+    for name in interfaces {
+        let link = rtnl
+            .link(name)
+            .map_err(|error| io::Error::other(format!("the interface {name}: {error}")))?;
+        if !(link.up && link.carrier) {
+            let what = format!("{name} is down: ip link set {name} up, and look at its cable");
+            return Err(io::Error::other(what));
+        }
+    }
+    Ok(())
+}
+
+/// The speed of the slowest device, bit/s; none where no device says its own.
+fn slowest_bps(interfaces: impl Iterator<Item = String>) -> io::Result<Option<u64>> {
+    let ethtool = Ethtool::open().map_err(io::Error::other)?;
+    let mut slowest = None;
+    for name in interfaces {
+        let speed_bps = ethtool.link_settings(&name).map_err(io::Error::other)?.speed_bps;
+        let known = Some(speed_bps).filter(|bps| *bps > 0);
+        slowest = slowest.into_iter().chain(known).min();
+    }
+    Ok(slowest)
+}

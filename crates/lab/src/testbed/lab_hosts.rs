@@ -1,0 +1,195 @@
+//! Hosts with a kernel of their own at the ends of a switch, and the programs that they run.
+//!
+//! On the lab's testbed each is a namespace of it. At the ends of an inventory an agent makes each,
+//! for as long as [`Testbed::with_hosts`] works; the agent runs the host's program and ends with
+//! it, so that both are processes here whose output is in a log. A method must not know which.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
+
+use generator::method::on_ports::PortTrialError;
+use programs::cancel::Cancel;
+use programs::process::{Output, Process, ProcessError};
+
+use super::external::ExternalTestbed;
+use super::netns::NetnsTestbed;
+use super::{NO_HOSTS, Testbed, traffic_error};
+use crate::agent::client::{self, AgentError, AgentLink};
+use crate::agent::protocol::{AgentHello, AgentRequest, VERSION, write_line};
+use crate::host_program::HostProgram;
+use crate::hosts::host_address;
+use crate::trial_error::TrialError;
+
+/// Why a program does not run at the ends of an inventory.
+const NO_BOX_HOSTS: &str = "needs hosts with addresses: its inventory needs hosts = true";
+
+/// The line with which an agent has made its host; the program's output follows.
+const MADE: &str = "{\"Ok\":null}\n";
+
+/// Hosts that run programs.
+pub(crate) struct LabHosts<'a> {
+    /// Those of the lab's testbed; else each agent, until it runs a program.
+    kernel: Option<&'a NetnsTestbed>,
+    agents: RefCell<Vec<Option<HostRun<'a>>>>,
+    dir: &'a Path,
+    cancel: &'a Cancel,
+}
+
+impl Testbed {
+    /// Whether there are hosts with addresses, or why there are none: `in_memory` where the ports
+    /// are in memory.
+    pub(crate) fn check_hosts(&self, in_memory: &'static str) -> Result<(), &'static str> {
+        match self {
+            Self::External(bed) if bed.makes_hosts => Ok(()),
+            Self::External(_) => Err(NO_BOX_HOSTS),
+            Self::Kernel(_) | Self::Memory(_) | Self::Replay(_) | Self::Fleet(_) => {
+                self.kernel_or(in_memory).map(drop)
+            }
+        }
+    }
+
+    /// Does `work` with the hosts; logs go into `dir`.
+    pub(crate) fn with_hosts<T>(
+        &self,
+        (dir, cancel): (&Path, &Cancel),
+        work: impl FnOnce(&LabHosts<'_>) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        let hosts = |kernel| LabHosts { kernel, agents: RefCell::default(), dir, cancel };
+        let Self::External(bed) = self else {
+            return work(&hosts(Some(self.kernel_or(NO_HOSTS).map_err(TrialError::Unfit)?)));
+        };
+        let hosts = hosts(None);
+        for link in bed.links().iter_mut() {
+            link.ask::<()>(&AgentRequest::Watch {}).map_err(lost)?;
+        }
+        let started: Result<Vec<HostRun<'_>>, TrialError> =
+            (0..bed.ends.len()).map(|port| bed.start_host(port, &hosts)).collect();
+        for mut host in started? {
+            host.wait_until("make its host", client::START_LIMIT, |text| text.contains(MADE))?;
+            host.begin = host.process.output().find(MADE).map_or(0, |at| at + MADE.len());
+            hosts.agents.borrow_mut().push(Some(host));
+        }
+        let outcome = work(&hosts);
+        for link in bed.links().iter_mut() {
+            bed.look(link).map_err(traffic_error)?;
+            link.ask::<()>(&AgentRequest::Close {}).map_err(lost)?;
+        }
+        outcome
+    }
+}
+
+fn lost(error: AgentError) -> TrialError {
+    traffic_error(error.into())
+}
+
+impl ExternalTestbed {
+    /// Starts an agent for a host at an end, which is to answer with [`MADE`].
+    fn start_host<'a>(&self, port: usize, hosts: &LabHosts<'a>) -> Result<HostRun<'a>, TrialError> {
+        let (at, interface) = self.ends[port].clone();
+        let command = client::command(self.agents.get(at).and_then(Option::as_deref), &self.weir);
+        let name = format!("host{}", port + 1);
+        let process = Process::start_over_stream(&name, command, false, hosts.dir)?;
+        let others = (0..self.ends.len()).filter(|other| *other != port).map(host_address);
+        let (host, others) = (host_address(port), others.collect());
+        let place = self.links().get(at).map(AgentLink::name);
+        let place = place.unwrap_or_else(|| "the lab's own machine".to_owned());
+        let run = HostRun { process, cancel: hosts.cancel, at: Some(place), begin: 0 };
+        // The agent of the trials has the interface for this lab.
+        run.write(&AgentHello { version: VERSION, interfaces: Vec::new() })?;
+        run.write(&AgentRequest::Host { interface, host, others })?;
+        Ok(run)
+    }
+}
+
+impl<'a> LabHosts<'a> {
+    /// Starts a program at a host, which is counted from 0. A host of an agent runs one.
+    pub(crate) fn start(
+        &self,
+        host: usize,
+        program: &HostProgram,
+    ) -> Result<HostRun<'a>, TrialError> {
+        let Some(bed) = self.kernel else {
+            let run = self.agents.borrow_mut().get_mut(host).and_then(Option::take);
+            let run = run.ok_or(TrialError::Unfit("a host of an agent runs one program"))?;
+            run.write(&AgentRequest::Run { program: program.clone() })?;
+            return Ok(run);
+        };
+        let (name, command) = (program.name(), program.command()?);
+        let process = Process::start(name, command, Some(bed.host(host)), self.dir)?;
+        Ok(HostRun { process, cancel: self.cancel, at: None, begin: 0 })
+    }
+
+    /// Runs a program to its end.
+    pub(crate) fn run(
+        &self,
+        host: usize,
+        program: &HostProgram,
+        limit: Duration,
+    ) -> Result<Output, TrialError> {
+        self.start(host, program)?.wait_for_end(limit)
+    }
+}
+
+/// A program that a host runs; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct HostRun<'a> {
+    process: Process,
+    cancel: &'a Cancel,
+    /// The box of its agent, where it has one.
+    at: Option<String>,
+    /// The byte of the log with which its own output begins.
+    begin: usize,
+}
+
+impl HostRun<'_> {
+    fn write(&self, message: &impl serde::Serialize) -> Result<(), TrialError> {
+        let source = match self.process.stream() {
+            Some(mut stream) => write_line(&mut stream, message),
+            None => Ok(()),
+        };
+        source.map_err(|source| {
+            self.error(ProcessError::System { name: self.process.name().to_owned(), source })
+        })
+    }
+
+    /// An error, with the box's name.
+    fn error(&self, error: ProcessError) -> TrialError {
+        match &self.at {
+            Some(at) if !matches!(error, ProcessError::Stopped(_)) => {
+                traffic_error(PortTrialError::Port(format!("{at}: {error}")))
+            }
+            Some(_) | None => error.into(),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.process.output().get(self.begin..).unwrap_or_default().to_owned()
+    }
+
+    /// Waits until its output satisfies `done`, and says what it was; fails if it ends before, or
+    /// after `limit`.
+    pub(crate) fn wait_until(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        done: impl Fn(&str) -> bool,
+    ) -> Result<String, TrialError> {
+        let begin = self.begin;
+        let is_done = |process: &Process| process.output().get(begin..).is_some_and(&done);
+        let waited = self.process.wait_until(what, limit, self.cancel, is_done);
+        waited.map(|()| self.text()).map_err(|error| self.error(error))
+    }
+
+    /// Waits until it ends by itself; a failing exit code is no error.
+    pub(crate) fn wait_for_end(&mut self, limit: Duration) -> Result<Output, TrialError> {
+        let status = self.process.wait_for_end(limit, self.cancel);
+        let success = status.map_err(|error| self.error(error))?.success();
+        Ok(Output { success, text: self.text() })
+    }
+
+    /// Kills it at once on the lab's testbed; at an agent it ends with its host.
+    pub(crate) fn kill(&mut self) -> Result<(), TrialError> {
+        if self.at.is_none() { Ok(self.process.kill()?) } else { Ok(()) }
+    }
+}
