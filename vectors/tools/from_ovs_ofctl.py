@@ -56,6 +56,18 @@ FIELDS = [
                "nw_tos=252,nw_src=1.2.3.4,nw_dst=5.6.7.8,tp_src=65535,tp_dst=1"),
 ]
 
+FIELDS_V1_1 = [
+    ("in_port_controller", "in_port=CONTROLLER"),
+    ("metadata", "metadata=0x123456789abcdef0"),
+    ("metadata_masked", "metadata=0x1200/0xff00"),
+    ("dl_src_masked", "dl_src=02:00:00:00:00:00/ff:ff:00:00:00:00"),
+    ("dl_dst_multicast", "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00"),
+    ("nw_src_masked", "ip,nw_src=10.0.0.5/255.0.0.255"),
+    ("arp_spa_masked", "arp,arp_spa=0.0.0.7/0.0.0.255"),
+    ("mpls_label", "mpls,mpls_label=1048575"),
+    ("mpls_tc", "mplsm,mpls_tc=5"),
+]
+
 FIELDS_V1_3 = [
     ("in_port_controller", "in_port=CONTROLLER"),
     ("metadata", "metadata=0x123456789abcdef0"),
@@ -184,6 +196,40 @@ ACTIONS_V1_0 = [
     ("conjunctions", "ip,nw_src=10.0.0.1", "conjunction(7,1/2),conjunction(4294967295,64/64)"),
 ]
 
+ACTIONS_V1_1 = [
+    ("set_vlan_vid", "dl_vlan=1", "set_vlan_vid:100,output:1"),
+    ("set_vlan_pcp", "dl_vlan=1", "set_vlan_pcp:6,output:1"),
+    ("push_vlan_set", "", "push_vlan:0x88a8,set_vlan_vid:100,output:1"),
+    ("pop_vlan", "dl_vlan=1", "pop_vlan,output:1"),
+    ("mod_dl_src", "", f"mod_dl_src:{MAC},output:1"),
+    ("mod_dl_dst", "", f"mod_dl_dst:{MAC},output:1"),
+    ("mod_nw_src", "ip", "mod_nw_src:10.9.8.7,output:1"),
+    ("mod_nw_dst", "ip", "mod_nw_dst:10.9.8.7,output:1"),
+    ("mod_nw_tos", "ip", "mod_nw_tos:184,output:1"),
+    ("mod_nw_ecn", "ip", "mod_nw_ecn:2,output:1"),
+    ("mod_tp_src", "tcp", "mod_tp_src:8080,output:1"),
+    ("mod_tp_dst", "sctp", "mod_tp_dst:8080,output:1"),
+    ("set_mpls_label", "mpls", "set_mpls_label(1000),output:1"),
+    ("set_mpls_tc", "mpls", "set_mpls_tc(3),output:1"),
+    ("set_mpls_ttl", "mpls", "set_mpls_ttl(64),output:1"),
+    ("dec_mpls_ttl", "mpls", "dec_mpls_ttl,output:1"),
+    ("push_mpls", "ip", "push_mpls:0x8847,output:1"),
+    ("pop_mpls", "mpls", "pop_mpls:0x0800,output:1"),
+    ("set_queue", "", "set_queue:9,output:1"),
+    ("group", "", "group:77"),
+    ("mod_nw_ttl", "ip", "mod_nw_ttl:10,output:1"),
+    ("dec_ttl", "ip", "dec_ttl,output:1"),
+    ("load_reg", "", "load:0x5->NXM_NX_REG0[],load:0x3->NXM_NX_REG1[4..7],output:1"),
+    ("move", "ip", "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],output:NXM_NX_REG0[0..15]"),
+    ("conjunctions", "ip,nw_src=10.0.0.1", "conjunction(7,1/2),conjunction(4294967295,64/64)"),
+    ("goto_table", "table=1", "goto_table:7"),
+    ("write_metadata", "", "write_metadata:0x5a00/0xff00,goto_table:1"),
+    ("write_actions", "dl_vlan=1", f"write_actions(set_vlan_vid:5,mod_dl_src:{MAC},output:4)"),
+    ("clear_actions", "", "clear_actions,goto_table:2"),
+    ("everything", "ip", "dec_ttl,output:1,clear_actions,write_actions(group:5),"
+                         "write_metadata:0x1/0x1,goto_table:9"),
+]
+
 ACTIONS_V1_3 = [
     ("set_mpls_ttl", "mpls", "set_mpls_ttl(64),output:1"),
     ("dec_mpls_ttl", "mpls", "dec_mpls_ttl,output:1"),
@@ -275,6 +321,19 @@ FLOWS = [
     ("del-flows-strict/in_port", ["--strict", "del-flows"], "priority=9,in_port=4"),
 ]
 
+# ovs-ofctl sends changes of all tables one by one in 1.1, which has no number for them.
+FLOWS_V1_1 = FLOWS[:5] + [
+    ("add-flow/table", ["add-flow"], "table=200,in_port=1,actions=output:1"),
+    ("mod-flows/tcp", ["mod-flows"], "table=0,tcp,actions=output:9"),
+    ("mod-flows/cookie", ["mod-flows"], "table=0,cookie=0x10/0xf0,actions=drop"),
+    ("mod-flows-strict/tcp", ["--strict", "mod-flows"], "table=0,priority=7,tcp,actions=output:9"),
+    ("del-flows/table", ["del-flows"], "table=3"),
+    ("del-flows/cookie", ["del-flows"], "table=0,cookie=0x10/-1"),
+    ("del-flows/out_port", ["del-flows"], "table=0,ip,out_port=3"),
+    ("del-flows/out_group", ["del-flows"], "table=0,out_group=12"),
+    ("del-flows-strict/in_port", ["--strict", "del-flows"], "table=0,priority=9,in_port=4"),
+]
+
 FLOWS_V1_3 = [
     ("add-flow/table", ["add-flow"], "table=200,in_port=1,actions=output:1"),
     ("add-flow/reset_counts", ["add-flow"], "reset_counts,actions=output:1"),
@@ -300,6 +359,11 @@ GROUPS = [
     ("mod-group/select", ["mod-group"], "group_id=2,type=select,bucket=weight:1,actions=output:9"),
     ("del-groups/one", ["del-groups"], "group_id=2"),
     ("del-groups/all", ["del-groups"], ""),
+]
+
+GROUPS_V1_1 = [group for group in GROUPS if group[0] != "add-group/indirect"] + [
+    ("add-group/indirect", ["add-group"],
+     f"group_id=3,type=indirect,bucket=actions=mod_dl_dst:{MAC},mod_tp_dst:7,output:1"),
 ]
 
 GROUPS_V1_5 = [
@@ -360,6 +424,13 @@ OTHERS = [
                                "packet=ffffffffffff0200000000010806,actions=FLOOD"]),
 ]
 
+OTHERS_V1_1 = [
+    ("dump-ports-desc", ["dump-ports-desc"]),
+    ("dump-flows-cookie", ["dump-flows", "cookie=0x5/0xff,table=2,out_group=4"]),
+    ("dump-groups", ["dump-groups"]),
+    ("dump-group-stats", ["dump-group-stats", "group_id=3"]),
+]
+
 OTHERS_V1_3 = [
     ("dump-ports-desc", ["dump-ports-desc"]),
     ("dump-flows-cookie", ["dump-flows", "cookie=0x5/0xff,table=2,out_group=4"]),
@@ -414,8 +485,9 @@ class Listener:
             return (number + 1, b"")
         if number == 5:
             features = struct.pack("!QIBBHII", 1, 0, 1, 0, 0, 7, 0)
-            port = struct.pack("!H6s16s6I", 1, mac, name, 0, 0, 0, 0, 0, 0)
-            return (6, features + (port if self.version == 1 else b""))
+            port = {1: struct.pack("!H6s16s6I", 1, mac, name, 0, 0, 0, 0, 0, 0),
+                    2: struct.pack("!I4x6s2x16s8I", 1, mac, name, 0, 0, 0, 0, 0, 0, 0, 0)}
+            return (6, features + port.get(self.version, b""))
         if number == 7:
             return (8, struct.pack("!HH", 0, 128))
         if (self.version, number, body[:2]) == (4, 18, b"\0\r"):
@@ -432,8 +504,8 @@ def capture(version, before, behind):
     listener = Listener(version)
     thread = threading.Thread(target=listener.run, daemon=True)
     thread.start()
-    flag = {1: ["-O", "OpenFlow10", "-F", "OpenFlow10"], 4: ["-O", "OpenFlow13"],
-            6: ["-O", "OpenFlow15"]}[version]
+    flag = {1: ["-O", "OpenFlow10", "-F", "OpenFlow10"], 2: ["-O", "OpenFlow11"],
+            4: ["-O", "OpenFlow13"], 6: ["-O", "OpenFlow15"]}[version]
     command = ["ovs-ofctl", "-t", "1", "--no-names", *flag, *before, listener.target(), *behind]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     thread.join(3)
@@ -489,6 +561,13 @@ def flow_text(match, actions):
 def given(version):
     """(name, options and command, text) of all flows, groups and meters."""
     newer = version >= 4
+    if version == 2:
+        for name, match in FIELDS + FIELDS_V1_1:
+            yield f"add-flow/match_{name}", ["add-flow"], flow_text(match, "output:1")
+        for name, match, actions in ACTIONS + ACTIONS_V1_1:
+            yield f"add-flow/action_{name}", ["add-flow"], flow_text(match, actions)
+        yield from FLOWS_V1_1 + GROUPS_V1_1
+        return
     for name, match in FIELDS + (FIELDS_V1_3 if newer else []):
         yield f"add-flow/match_{name}", ["add-flow"], flow_text(match, "output:1")
     for name, match, actions in ACTIONS + (ACTIONS_V1_3 if newer else ACTIONS_V1_0):
@@ -501,14 +580,16 @@ def given(version):
 
 
 def main(out):
-    for version, file in ((1, "of10.vec"), (4, "of13.vec"), (6, "of15.vec")):
+    others = {1: [], 2: OTHERS_V1_1, 4: OTHERS_V1_3, 6: OTHERS_V1_3}
+    for version in others:
+        file = f"of1{version - 1}.vec"
         records = [f"# What ovs-ofctl sends in OpenFlow 1.{version - 1}, "
                    "captured by vectors/tools/from_ovs_ofctl.py; xids are zeroed."]
         for name, command, text in given(version):
             messages = capture(version, command, [] if text is None else [text])
             assert len(messages) == 1, name
             records.append(record(name, text or "", messages[0]))
-        for name, command in OTHERS + (OTHERS_V1_3 if version >= 4 else []):
+        for name, command in OTHERS + others[version]:
             messages = capture(version, command[:1], command[1:])
             for at, message in enumerate(messages):
                 suffix = f"/{at}" if len(messages) > 1 else ""

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Checks a switch with ovs-ofctl as the client.
 #
-#   run.sh [-o OUTDIR] [-v '10 13 14 15'] COMMAND...
+#   run.sh [-o OUTDIR] [-v '10 11 12 13 14 15'] COMMAND...
 #
 # For each version COMMAND is started in a fresh network and process namespace with
 # DUT_LISTEN=ptcp:6634:127.0.0.1, DUT_OFP, DUT_OFP_VERSION, DUT_PORTS="dut1 dut2 dut3",
@@ -13,7 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib.sh"
 
 if [ "${1:-}" != --inner ]; then
-  OUT=./out VERSIONS='10 12 13 14 15'
+  OUT=./out VERSIONS='10 11 12 13 14 15'
   while getopts o:v: option; do
     case $option in
       o) OUT=$OPTARG ;;

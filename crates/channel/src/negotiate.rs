@@ -71,11 +71,7 @@ fn numbers(set: VersionBitmap) -> String {
 }
 
 fn known(number: u8) -> &'static str {
-    match Version::from_number(number) {
-        Some(version) => version.row().release,
-        None if number == 2 => "1.1",
-        None => "unknown",
-    }
+    Version::from_number(number).map_or("unknown", |version| version.row().release)
 }
 
 #[cfg(test)]

@@ -396,7 +396,7 @@ mod tests {
         assert!(parsed("").unwrap_err().contains("<APP>"));
         assert!(parsed("hub --shards 0").unwrap_err().contains("from 1 to 256"));
         assert!(parsed("hub --listen 6653").unwrap_err().contains("tcp:HOST"));
-        assert!(parsed("hub --protocols OpenFlow11").unwrap_err().contains("OpenFlow13"));
+        assert!(parsed("hub --protocols OpenFlow16").unwrap_err().contains("OpenFlow13"));
         assert!(parsed("hub --stats-interval 0").unwrap_err().contains("at least 0.01"));
     }
 }

@@ -80,6 +80,13 @@ impl Handle {
     /// There is no such switch, its queue is full, or its version cannot encode the message.
     pub fn send(&self, dpid: DatapathId, message: Message) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
+        if message.is_for_each_table(entry.version) {
+            let each = message.in_each_table(entry.version, entry.info().features.n_tables);
+            let mut batch = MessageBatch::new(entry.version);
+            let pushed = each.iter().try_for_each(|message| batch.push(message));
+            pushed.map_err(|error| HandleError::NotEncodable { index: 0, error })?;
+            return self.send_batch(dpid, batch);
+        }
         let xid = Xid(entry.allocate_xids(1));
         let command = encode_one(&entry, xid, &message, Asks::Nothing)?;
         self.push(&entry, command, 1)
@@ -157,8 +164,40 @@ impl Handle {
     /// nothing was sent; or what ended the connection.
     pub async fn apply(&self, dpid: DatapathId, messages: Vec<Message>) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
-        let batches = batches_of(entry.version, &messages)?;
-        self.unless_blocked(&entry, self.apply_batches(&entry, batches)).await
+        if messages.iter().any(|message| message.is_for_each_table(entry.version)) {
+            return self.apply_to_each_table(&entry, messages).await;
+        }
+        self.apply_list(&entry, &messages).await
+    }
+
+    /// The same where some are for all tables, and the version has no number for these.
+    async fn apply_to_each_table(
+        &self,
+        entry: &SwitchEntry,
+        messages: Vec<Message>,
+    ) -> Result<(), HandleError> {
+        let n_tables = entry.info().features.n_tables;
+        let (mut each, mut places) = (Vec::new(), Vec::new());
+        for (place, message) in messages.into_iter().enumerate() {
+            each.extend(message.in_each_table(entry.version, n_tables));
+            places.resize(each.len(), place);
+        }
+        let mut done = self.apply_list(entry, &each).await;
+        if let Err(HandleError::Refused { index, .. } | HandleError::NotEncodable { index, .. }) =
+            &mut done
+        {
+            *index = places.get(*index).copied().unwrap_or(*index);
+        }
+        done
+    }
+
+    async fn apply_list(
+        &self,
+        entry: &SwitchEntry,
+        messages: &[Message],
+    ) -> Result<(), HandleError> {
+        let batches = batches_of(entry.version, messages)?;
+        self.unless_blocked(entry, self.apply_batches(entry, batches)).await
     }
 
     async fn apply_batches(

@@ -113,8 +113,13 @@ impl Switch {
         self.not_forwarded
     }
 
-    /// Queues any message; its xid comes back, to know the answer by.
+    /// Queues any message; its xid comes back, to know the answer by. Where it is sent for each
+    /// table ([`Message::in_each_table`]), the xid is that of the last.
     pub fn send(&mut self, message: Message) -> Xid {
+        if message.is_for_each_table(self.version) {
+            let each = message.in_each_table(self.version, self.features.n_tables).into_iter();
+            return each.fold(Xid(0), |_, message| self.send(message));
+        }
         let xid = xid::of_app(self.app, self.next_xid);
         self.next_xid = self.next_xid % COUNTER_MAX + 1;
         self.queue.push((xid, message));

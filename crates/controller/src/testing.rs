@@ -55,6 +55,7 @@ const WAIT_MAX: Duration = Duration::from_secs(600);
 pub struct TestSwitch {
     dpid: DatapathId,
     version: Version,
+    n_tables: u8,
     ports: Vec<PortDesc>,
 }
 
@@ -72,13 +73,20 @@ impl TestSwitch {
                 ..PortDesc::default()
             })
             .collect();
-        Self { dpid: DatapathId(dpid), version: Version::V1_3, ports }
+        Self { dpid: DatapathId(dpid), version: Version::V1_3, n_tables: 254, ports }
     }
 
     /// The same with another version.
     #[must_use]
     pub fn with_version(mut self, version: Version) -> Self {
         self.version = version;
+        self
+    }
+
+    /// The same with another number of flow tables than 254.
+    #[must_use]
+    pub fn with_tables(mut self, n_tables: u8) -> Self {
+        self.n_tables = n_tables;
         self
     }
 
@@ -99,6 +107,7 @@ struct Simulated {
     session: Session,
     controller: Connection,
     switch: Connection,
+    n_tables: u8,
     ports: BTreeMap<PortNo, PortDesc>,
     got: Vec<Message>,
     /// Frames that packet-outs have sent, by the port they leave by.
@@ -150,13 +159,14 @@ impl TestNetwork {
     /// Connects a switch, which is ready when this returns. One with the same datapath id takes the
     /// place of the one before.
     pub fn add_switch(&mut self, switch: TestSwitch) -> DatapathId {
-        let TestSwitch { dpid, version, ports } = switch;
+        let TestSwitch { dpid, version, n_tables, ports } = switch;
         let settings = ConnectionSettings::new(Side::Switch).with_versions(&[version]);
         let simulated = Simulated {
             dpid,
             session: self.shard.session(&format!("test:{dpid}"), self.now),
             controller: Connection::new(self.options.connection(), self.now),
             switch: Connection::new(settings, self.now),
+            n_tables,
             ports: ports.into_iter().map(|port| (port.port_no, port)).collect(),
             got: Vec::new(),
             left: Vec::new(),
@@ -420,8 +430,8 @@ impl Simulated {
         let has_port_desc = self.switch.version().is_some_and(Version::has_port_desc);
         if let Message::FeaturesRequest = message {
             let ports = if has_port_desc { Vec::new() } else { self.ports() };
-            let features =
-                Features { datapath_id: self.dpid, n_tables: 254, ports, ..Features::default() };
+            let (datapath_id, n_tables) = (self.dpid, self.n_tables);
+            let features = Features { datapath_id, n_tables, ports, ..Features::default() };
             vec![Message::FeaturesReply(features)]
         } else if let Message::BarrierRequest = message {
             vec![Message::BarrierReply]

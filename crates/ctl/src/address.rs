@@ -23,8 +23,8 @@ pub(super) struct SwitchAddress {
     #[arg(long, value_name = "ENDPOINT", global = true)]
     pub(super) switch: Option<Endpoint>,
 
-    /// The version to speak, OpenFlow10, OpenFlow12, OpenFlow13, OpenFlow14 or OpenFlow15 [default:
-    /// the higher of OpenFlow10 and OpenFlow13 that the switch has]
+    /// The version to speak, OpenFlow10 to OpenFlow15 [default: the higher of OpenFlow10 and
+    /// OpenFlow13 that the switch has]
     #[arg(
         long, short = 'O', value_name = "VERSION", global = true, value_delimiter = ',',
         value_parser = version

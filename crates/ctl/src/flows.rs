@@ -225,5 +225,30 @@ async fn send(
     for (line, flow) in lines.iter().zip(&mut flows) {
         flow_file::say_in(version, line, flow)?;
     }
-    carry_out(context, lines, flows.into_iter().map(Message::FlowMod).collect(), bundled).await
+    let messages: Vec<Message> = flows.into_iter().map(Message::FlowMod).collect();
+    if messages.iter().any(|message| message.is_for_each_table(version)) {
+        return send_to_each_table(context, lines, messages, bundled).await;
+    }
+    carry_out(context, lines, messages, bundled).await
+}
+
+/// The same where some are for all tables, and the version has no number for these.
+async fn send_to_each_table(
+    context: &mut CommandContext<'_>,
+    lines: &[Line],
+    messages: Vec<Message>,
+    bundled: Bundled,
+) -> Result<(), Failure> {
+    let session = context.session().await?;
+    let version = session.version;
+    let (_, answer) = session.ask(&Message::FeaturesRequest).await?;
+    let Message::FeaturesReply(features) = answer else {
+        return Err(super::session::odd(&answer));
+    };
+    let each = lines.iter().zip(messages).flat_map(|(line, message)| {
+        let each = message.in_each_table(version, features.n_tables).into_iter();
+        each.map(|message| (line.clone(), message))
+    });
+    let (lines, messages): (Vec<Line>, Vec<Message>) = each.unzip();
+    carry_out(context, &lines, messages, bundled).await
 }

@@ -14,6 +14,7 @@ use super::port_names;
 use super::session::{Refusal, Refusals};
 
 /// A line of a file that says something.
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     /// `flows.txt:3`, or what a text of the command line is called.
     pub(super) place: String,

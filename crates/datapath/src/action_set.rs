@@ -89,8 +89,7 @@ pub(crate) fn in_set_order(actions: &[Action]) -> Vec<Action> {
 
 /// Place of an action in the order; `None` for one that no set can hold.
 ///
-/// The actions of 1.0 never come here, as 1.0 has no action sets; they stand where their successors
-/// do.
+/// The actions of 1.0 and 1.1 come here in buckets only; they stand where their successors do.
 fn slot(action: &Action, written: usize) -> Option<Rank> {
     match action.kind().row().in_set {
         InSet::Never => None,

@@ -23,12 +23,16 @@ pub fn capabilities(version: Version) -> Capabilities {
         | Capabilities::PORT_STATS
         | Capabilities::IP_REASM
         | Capabilities::QUEUE_STATS;
+    let arp = match version.has_arp_match_capability() {
+        true => Capabilities::ARP_MATCH_IP,
+        false => Capabilities::empty(),
+    };
     if !version.has_groups() {
-        return common | Capabilities::ARP_MATCH_IP;
+        return common | arp;
     }
     let has_bundles = MessageKind::BundleControl.number(version).is_some();
     let bundles = if has_bundles { Capabilities::BUNDLES } else { Capabilities::empty() };
-    common | Capabilities::GROUP_STATS | bundles
+    common | arp | Capabilities::GROUP_STATS | bundles
 }
 
 /// The actions that run, by a version's numbers: bit n for type n. Experimenter actions, whose

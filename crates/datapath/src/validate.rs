@@ -74,7 +74,7 @@ pub(crate) fn check_match(matching: &Match, version: Version) -> Result<(), Erro
     if let Some(in_port) = matching.exact(Field::InPort) {
         let port = PortNo(u32::try_from(in_port).map_err(|_| Error::BadMatchBadValue)?);
         let is_taken = port.is_port() || port == PortNo::CONTROLLER || port == PortNo(0);
-        if version.has_bad_port_code() && !is_taken {
+        if version.has_wide_ports() && !is_taken {
             return Err(Error::BadMatchBadValue);
         }
     }

@@ -37,15 +37,20 @@ pub fn frame_line_bits(frame_size: u32) -> f64 {
 /// OpenFlow 1.0 clause 5.4.1; 1.3 clause 7.4.1 with the match field `in_port` only.
 #[must_use]
 pub fn packet_in_overhead(version: Version) -> u64 {
-    // With a match: header 8, buffer, length, reason, table and cookie 16, match 16, pad 2.
-    if version.has_oxm() { 42 } else { 18 }
+    // With a match: header 8, buffer, length, reason, table and cookie 16, match 16, pad 2. In 1.1
+    // two ports stand in its place.
+    match (version.has_oxm(), version.has_wide_ports()) {
+        (true, _) => 42,
+        (false, true) => 24,
+        (false, false) => 18,
+    }
 }
 
 /// Bytes that a packet-out with one output action adds to its frame.
 /// OpenFlow 1.0 clause 5.3.6; 1.3 clause 7.3.7.
 #[must_use]
 pub fn packet_out_overhead(version: Version) -> u64 {
-    if version.has_oxm() { 24 + 16 } else { 16 + 8 }
+    if version.has_wide_ports() { 24 + 16 } else { 16 + 8 }
 }
 
 /// The most payload that the links allow, bit/s; `None` where the link is not shaped.

@@ -1,9 +1,10 @@
 //! The actions: one row each, with their numbers per version (clause 7.2.5 of 1.3, 5.2.4 of 1.0).
 //!
 //! A row defines the whole action except its behaviour: that is one arm in the datapath's
-//! interpreter and one in its reference, both demanded by the compiler. The actions of 1.0 that 1.3
-//! no longer has are variants of their own, because they behave differently (setting a VLAN id
-//! pushes a tag) and because tools print them by their own names.
+//! interpreter and one in its reference, both demanded by the compiler. The actions of 1.0 and 1.1
+//! that later versions no longer have are variants of their own, because they behave differently
+//! (in 1.0 setting a VLAN id pushes a tag, in 1.1 it does not) and because tools print them by
+//! their own names.
 
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId, ShortPort, TableId};
@@ -130,45 +131,45 @@ actions! {
         HeaderEffect::None, InSet::At(SetStep::Output, 0),
         syntax: Syntax::Own { parse: text::output, format: text::format_output };
     /// Copy the TTL outwards: from next-to-outermost to outermost header.
-    CopyTtlOut "copy_ttl_out" "COPY_TTL_OUT" () [V1_2: 11],
+    CopyTtlOut "copy_ttl_out" "COPY_TTL_OUT" () [V1_1: 11],
         HeaderEffect::CopyTtl, InSet::At(SetStep::CopyTtlOut, 0);
     /// Copy the TTL inwards: from outermost to next-to-outermost header.
-    CopyTtlIn "copy_ttl_in" "COPY_TTL_IN" () [V1_2: 12],
+    CopyTtlIn "copy_ttl_in" "COPY_TTL_IN" () [V1_1: 12],
         HeaderEffect::CopyTtl, InSet::At(SetStep::CopyTtlIn, 0);
     /// Set the TTL of the outermost MPLS entry.
-    SetMplsTtl(u8) "set_mpls_ttl" "SET_MPLS_TTL" (mpls_ttl) [V1_2: 15],
+    SetMplsTtl(u8) "set_mpls_ttl" "SET_MPLS_TTL" (mpls_ttl) [V1_1: 15],
         HeaderEffect::SetTtl(TtlLayer::Mpls), set_at(0),
         needs: MPLS, syntax: Syntax::Parenthesized;
     /// Decrement the TTL of the outermost MPLS entry.
-    DecMplsTtl "dec_mpls_ttl" "DEC_MPLS_TTL" () [V1_2: 16], HeaderEffect::DecTtl(TtlLayer::Mpls),
+    DecMplsTtl "dec_mpls_ttl" "DEC_MPLS_TTL" () [V1_1: 16], HeaderEffect::DecTtl(TtlLayer::Mpls),
         InSet::At(SetStep::DecTtl, 0), needs: MPLS;
     /// Push a VLAN tag with this EtherType (0x8100 or 0x88a8).
-    PushVlan(u16) "push_vlan" "PUSH_VLAN" (ethertype) [V1_2: 17], HeaderEffect::Push(Header::Vlan),
+    PushVlan(u16) "push_vlan" "PUSH_VLAN" (ethertype) [V1_1: 17], HeaderEffect::Push(Header::Vlan),
         InSet::At(SetStep::PushVlan, 0), writes: TAG, syntax: Syntax::EthType,
         accepts: Accepts::OneOf(&[0x8100, 0x88a8]);
     /// Pop the outermost VLAN tag.
-    PopVlan "pop_vlan" "POP_VLAN" () [V1_2: 18],
+    PopVlan "pop_vlan" "POP_VLAN" () [V1_1: 18],
         HeaderEffect::Pop(Header::Vlan), InSet::At(SetStep::Pop, 0),
         needs: Prereq::VlanTag, writes: TAG;
     /// Push an MPLS entry with this EtherType (0x8847 or 0x8848).
-    PushMpls(u16) "push_mpls" "PUSH_MPLS" (ethertype) [V1_2: 19], HeaderEffect::Push(Header::Mpls),
+    PushMpls(u16) "push_mpls" "PUSH_MPLS" (ethertype) [V1_1: 19], HeaderEffect::Push(Header::Mpls),
         InSet::At(SetStep::PushMpls, 0), writes: LABEL, syntax: Syntax::EthType,
         accepts: Accepts::OneOf(&[0x8847, 0x8848]);
     /// Pop the outermost MPLS entry; the argument becomes the EtherType.
-    PopMpls(u16) "pop_mpls" "POP_MPLS" (ethertype) [V1_2: 20],
+    PopMpls(u16) "pop_mpls" "POP_MPLS" (ethertype) [V1_1: 20],
         HeaderEffect::Pop(Header::Mpls), InSet::At(SetStep::Pop, 2),
         needs: MPLS, writes: LABEL, syntax: Syntax::EthType;
     /// Choose the queue that a later output uses.
-    SetQueue(QueueId) "set_queue" "SET_QUEUE" (queue_id) [V1_2: 21],
+    SetQueue(QueueId) "set_queue" "SET_QUEUE" (queue_id) [V1_1: 21],
         HeaderEffect::None, InSet::At(SetStep::Qos, 0);
     /// Process the packet by a group.
-    Group(GroupId) "group" "GROUP" (group_id) [V1_2: 22],
+    Group(GroupId) "group" "GROUP" (group_id) [V1_1: 22],
         HeaderEffect::None, InSet::At(SetStep::Group, 0);
     /// Set the IP TTL or hop limit.
-    SetNwTtl(u8) "mod_nw_ttl" "SET_NW_TTL" (nw_ttl) [V1_2: 23],
+    SetNwTtl(u8) "mod_nw_ttl" "SET_NW_TTL" (nw_ttl) [V1_1: 23],
         HeaderEffect::SetTtl(TtlLayer::Ip), set_at(1), needs: IP;
     /// Decrement the IP TTL or hop limit.
-    DecNwTtl "dec_ttl" "DEC_NW_TTL" () [V1_2: 24], HeaderEffect::DecTtl(TtlLayer::Ip),
+    DecNwTtl "dec_ttl" "DEC_NW_TTL" () [V1_1: 24], HeaderEffect::DecTtl(TtlLayer::Ip),
         InSet::At(SetStep::DecTtl, 1), nicira: Some(18),
         needs: IP;
     /// Write a match field.
@@ -380,34 +381,60 @@ actions! {
     /// 1.0: strip the VLAN tag, if there is one.
     StripVlan "strip_vlan" "STRIP_VLAN" () [V1_0: 3; V1_0], HeaderEffect::Pop(Header::Vlan),
         InSet::At(SetStep::Pop, 0), writes: TAG, successor: Some(ActionKind::PopVlan);
-    /// 1.0: set the Ethernet source address.
-    SetDlSrc(MacAddr) "mod_dl_src" "SET_DL_SRC" (dl_src) [V1_0: 4; V1_0],
+    /// Until 1.1: set the Ethernet source address.
+    SetDlSrc(MacAddr) "mod_dl_src" "SET_DL_SRC" (dl_src) [V1_0: 4, V1_1: 3; V1_1],
         HeaderEffect::Write, set_at(4),
         writes: Fields::These(&[Field::EthSrc]), successor: SET_FIELD;
-    /// 1.0: set the Ethernet destination address.
-    SetDlDst(MacAddr) "mod_dl_dst" "SET_DL_DST" (dl_dst) [V1_0: 5; V1_0],
+    /// Until 1.1: set the Ethernet destination address.
+    SetDlDst(MacAddr) "mod_dl_dst" "SET_DL_DST" (dl_dst) [V1_0: 5, V1_1: 4; V1_1],
         HeaderEffect::Write, set_at(5),
         writes: Fields::These(&[Field::EthDst]), successor: SET_FIELD;
-    /// 1.0: set the IPv4 source address.
-    SetNwSrc(Ipv4Addr) "mod_nw_src" "SET_NW_SRC" (nw_src) [V1_0: 6; V1_0],
+    /// Until 1.1: set the IPv4 source address.
+    SetNwSrc(Ipv4Addr) "mod_nw_src" "SET_NW_SRC" (nw_src) [V1_0: 6, V1_1: 5; V1_1],
         HeaderEffect::Write, set_at(6),
         writes: Fields::These(&[Field::Ipv4Src]), successor: SET_FIELD;
-    /// 1.0: set the IPv4 destination address.
-    SetNwDst(Ipv4Addr) "mod_nw_dst" "SET_NW_DST" (nw_dst) [V1_0: 7; V1_0],
+    /// Until 1.1: set the IPv4 destination address.
+    SetNwDst(Ipv4Addr) "mod_nw_dst" "SET_NW_DST" (nw_dst) [V1_0: 7, V1_1: 6; V1_1],
         HeaderEffect::Write, set_at(7),
         writes: Fields::These(&[Field::Ipv4Dst]), successor: SET_FIELD;
-    /// 1.0: set the DSCP, given as the whole TOS byte; its two low bits are not written.
-    SetNwTos(u8) "mod_nw_tos" "SET_NW_TOS" (nw_tos) [V1_0: 8; V1_0], HeaderEffect::Write, set_at(8),
+    /// Until 1.1: set the DSCP, given as the whole TOS byte; its two low bits are not written.
+    SetNwTos(u8) "mod_nw_tos" "SET_NW_TOS" (nw_tos) [V1_0: 8, V1_1: 7; V1_1],
+        HeaderEffect::Write, set_at(8),
         writes: Fields::These(&[Field::IpDscp]), accepts: Accepts::Bits(0xfc),
         successor: SET_FIELD;
-    /// 1.0: set the TCP or UDP source port; that of SCTP too, as Open vSwitch does.
-    SetTpSrc(u16) "mod_tp_src" "SET_TP_SRC" (tp_src) [V1_0: 9; V1_0],
+    /// Until 1.1: set the TCP or UDP source port; that of SCTP too, as Open vSwitch does.
+    SetTpSrc(u16) "mod_tp_src" "SET_TP_SRC" (tp_src) [V1_0: 9; V1_1],
         HeaderEffect::Write, set_at(9),
         writes: SRC_PORTS, successor: SET_FIELD;
-    /// 1.0: set the TCP or UDP destination port; that of SCTP too, as Open vSwitch does.
-    SetTpDst(u16) "mod_tp_dst" "SET_TP_DST" (tp_dst) [V1_0: 10; V1_0],
+    /// Until 1.1: set the TCP or UDP destination port; that of SCTP too, as Open vSwitch does.
+    SetTpDst(u16) "mod_tp_dst" "SET_TP_DST" (tp_dst) [V1_0: 10; V1_1],
         HeaderEffect::Write, set_at(10),
         writes: DST_PORTS, successor: SET_FIELD;
+    /// 1.1: set the id of the VLAN tag that the packet has.
+    SetTagVid(u16) "set_vlan_vid" "SET_VLAN_VID" (vlan_vid) [V1_1: 1; V1_1],
+        HeaderEffect::Write, set_at(11), needs: Prereq::VlanTag,
+        writes: Fields::These(&[Field::VlanVid]), bits: Some(12), accepts: Accepts::Bits(0xfff),
+        successor: SET_FIELD;
+    /// 1.1: set the priority of the VLAN tag that the packet has.
+    SetTagPcp(u8) "set_vlan_pcp" "SET_VLAN_PCP" (vlan_pcp) [V1_1: 2; V1_1],
+        HeaderEffect::Write, set_at(12), needs: Prereq::VlanTag,
+        writes: Fields::These(&[Field::VlanPcp]), bits: Some(3), accepts: Accepts::Bits(7),
+        successor: SET_FIELD;
+    /// 1.1: set the ECN bits of the IP header.
+    SetNwEcn(u8) "mod_nw_ecn" "SET_NW_ECN" (nw_ecn) [V1_1: 8; V1_1],
+        HeaderEffect::Write, set_at(13), needs: IP,
+        writes: Fields::These(&[Field::IpEcn]), bits: Some(2), accepts: Accepts::Bits(3),
+        successor: SET_FIELD;
+    /// 1.1: set the label of the outermost MPLS entry.
+    SetMplsLabel(u32) "set_mpls_label" "SET_MPLS_LABEL" (mpls_label) [V1_1: 13; V1_1],
+        HeaderEffect::Write, set_at(14), needs: MPLS,
+        writes: Fields::These(&[Field::MplsLabel]), bits: Some(20),
+        accepts: Accepts::Bits(0xf_ffff), successor: SET_FIELD, syntax: Syntax::Parenthesized;
+    /// 1.1: set the traffic class of the outermost MPLS entry.
+    SetMplsTc(u8) "set_mpls_tc" "SET_MPLS_TC" (mpls_tc) [V1_1: 14; V1_1],
+        HeaderEffect::Write, set_at(15), needs: MPLS,
+        writes: Fields::These(&[Field::MplsTc]), bits: Some(3), accepts: Accepts::Bits(7),
+        successor: SET_FIELD, syntax: Syntax::Parenthesized;
     /// 1.0: send the packet through a queue of a port.
     Enqueue {
         /// Destination.
@@ -667,6 +694,14 @@ impl Action {
         } else {
             None
         }
+    }
+
+    /// Nicira's loads that write a whole field, of 64 bits each.
+    pub(crate) fn loads(dst: Field, value: u128) -> impl Iterator<Item = Self> {
+        (0..dst.row().bits).step_by(64).map(move |offset| {
+            let bits = BitRange { offset, n_bits: (dst.row().bits - offset).min(64) };
+            Self::Load { bits, dst, value: bits.of(value) as u64 }
+        })
     }
 
     /// The same action: a set-field for one that writes all bits of a field.

@@ -2,11 +2,11 @@
 //! people that says why and what to do.
 //!
 //! A decode error or a refused command *is* one of these values, so a bad message becomes its
-//! `OFPT_ERROR` without translation. 1.0 knows fewer codes: for the others its number is that of
-//! the nearest one. The reverse look-up takes the first row that has the numbers, so a row stands
-//! before those that borrow its number: the refusals of flow-mods before those of matches and
-//! instructions, which are flow-mods to 1.0. A row of type 0xffff is an experimenter's: ONF's, for
-//! what 1.3 has by ONF's extensions, or Nicira's.
+//! `OFPT_ERROR` without translation. 1.0 and 1.1 know fewer codes: for the others their number is
+//! that of the nearest one. The reverse look-up takes the first row that has the numbers, so a row
+//! stands before those that borrow its number: the refusals of flow-mods before those of matches
+//! and instructions, which are flow-mods to 1.0. A row of type 0xffff is an experimenter's: ONF's,
+//! for what 1.3 has by ONF's extensions, or Nicira's.
 
 use crate::version::{Numbers, Version, numbers};
 use std::fmt;
@@ -65,7 +65,7 @@ errors! {
         "the buffered packet is used already: send the packet itself";
     BadRequestBufferUnknown "OFPBRC_BUFFER_UNKNOWN" [V1_0: (1, 8)]
         "the switch does not keep that packet: send the packet itself, without a buffer id";
-    BadRequestBadTableId "OFPBRC_BAD_TABLE_ID" [V1_0: (1, 5), V1_2: (1, 9)]
+    BadRequestBadTableId "OFPBRC_BAD_TABLE_ID" [V1_0: (1, 5), V1_1: (1, 9)]
         "there is no such table: name one that `dump-tables` lists";
     BadRequestIsSlave "OFPBRC_IS_SLAVE" [V1_0: (1, 5), V1_2: (1, 10)]
         "a slave may only ask: become master or equal first";
@@ -105,14 +105,14 @@ errors! {
         "the switch does not take so many actions: divide them over tables or groups";
     BadActionBadQueue "OFPBAC_BAD_QUEUE" [V1_0: (2, 8)]
         "no packet can go to this queue: name one that `queue-get-config` lists";
-    BadActionBadOutGroup "OFPBAC_BAD_OUT_GROUP" [V1_0: (2, 5), V1_2: (2, 9)]
+    BadActionBadOutGroup "OFPBAC_BAD_OUT_GROUP" [V1_0: (2, 5), V1_1: (2, 9)]
         "there is no such group: add it before what sends to it";
-    BadActionMatchInconsistent "OFPBAC_MATCH_INCONSISTENT" [V1_0: (2, 5), V1_2: (2, 10)]
+    BadActionMatchInconsistent "OFPBAC_MATCH_INCONSISTENT" [V1_0: (2, 5), V1_1: (2, 10)]
         "an action needs a header that the match does not ask for: add its type to the match, such \
          as `ip`, `tcp` or `vlan_vid`, or push the header before";
-    BadActionUnsupportedOrder "OFPBAC_UNSUPPORTED_ORDER" [V1_0: (2, 5), V1_2: (2, 11)]
+    BadActionUnsupportedOrder "OFPBAC_UNSUPPORTED_ORDER" [V1_0: (2, 5), V1_1: (2, 11)]
         "the switch cannot run the actions in this order: change it, or divide them over tables";
-    BadActionBadTag "OFPBAC_BAD_TAG" [V1_0: (2, 5), V1_2: (2, 12)]
+    BadActionBadTag "OFPBAC_BAD_TAG" [V1_0: (2, 5), V1_1: (2, 12)]
         "the switch does not support this tag: use another EtherType";
     BadActionBadSetType "OFPBAC_BAD_SET_TYPE" [V1_0: (2, 5), V1_2: (2, 13)]
         "this field cannot be set in this table: set one that its table features list";
@@ -131,105 +131,105 @@ errors! {
          to 64: let it be all that an entry does";
     BadActionBadSetMask "OFPBAC_BAD_SET_MASK" [V1_0: (2, 5), V1_5: (2, 16)]
         "the mask of a set-field does not fit: set no bits outside of it, and some inside";
-    FlowModUnknown "OFPFMFC_UNKNOWN" [V1_0: (3, 5), V1_2: (5, 0)]
+    FlowModUnknown "OFPFMFC_UNKNOWN" [V1_0: (3, 5), V1_1: (5, 0)]
         "the switch does not support the entry and gives no reason: try it with fewer fields and \
          actions";
-    FlowModTableFull "OFPFMFC_TABLE_FULL" [V1_0: (3, 0), V1_2: (5, 1)]
+    FlowModTableFull "OFPFMFC_TABLE_FULL" [V1_0: (3, 0), V1_1: (5, 1)]
         "the table is full: delete entries, or raise `--max-entries` of a `weir switch`";
-    FlowModEperm "OFPFMFC_EPERM" [V1_0: (3, 2), V1_2: (5, 4)]
+    FlowModEperm "OFPFMFC_EPERM" [V1_0: (3, 2), V1_1: (5, 4)]
         "the switch does not allow the change: look at the table, and at the controller's role";
-    FlowModBadTableId "OFPFMFC_BAD_TABLE_ID" [V1_0: (3, 2), V1_2: (5, 2)]
+    FlowModBadTableId "OFPFMFC_BAD_TABLE_ID" [V1_0: (3, 2), V1_1: (5, 2)]
         "there is no such table, or only a delete may name all: name one that `dump-tables` lists";
-    FlowModOverlap "OFPFMFC_OVERLAP" [V1_0: (3, 1), V1_2: (5, 3)]
+    FlowModOverlap "OFPFMFC_OVERLAP" [V1_0: (3, 1), V1_1: (5, 3)]
         "another entry of this priority matches some of the same packets: change the priority, or \
          leave out `check_overlap`";
-    FlowModBadTimeout "OFPFMFC_BAD_TIMEOUT" [V1_0: (3, 3), V1_2: (5, 5)]
+    FlowModBadTimeout "OFPFMFC_BAD_TIMEOUT" [V1_0: (3, 3), V1_1: (5, 5)]
         "the switch cannot keep these timeouts: use others";
-    FlowModBadCommand "OFPFMFC_BAD_COMMAND" [V1_0: (3, 4), V1_2: (5, 6)]
+    FlowModBadCommand "OFPFMFC_BAD_COMMAND" [V1_0: (3, 4), V1_1: (5, 6)]
         "the switch does not know the command: add, modify or delete";
-    FlowModBadFlags "OFPFMFC_BAD_FLAGS" [V1_0: (3, 5), V1_2: (5, 7)]
+    FlowModBadFlags "OFPFMFC_BAD_FLAGS" [V1_0: (3, 5), V1_1: (5, 0), V1_2: (5, 7)]
         "the switch does not know or support the flags: leave them out";
-    FlowModCantSync "OFPFMFC_CANT_SYNC" [V1_0: (3, 5), V1_2: (5, 0), V1_4: (5, 8)]
+    FlowModCantSync "OFPFMFC_CANT_SYNC" [V1_0: (3, 5), V1_1: (5, 0), V1_4: (5, 8)]
         "the table copies another one: change the entry there";
-    FlowModBadPriority "OFPFMFC_BAD_PRIORITY" [V1_0: (3, 5), V1_2: (5, 0), V1_4: (5, 9)]
+    FlowModBadPriority "OFPFMFC_BAD_PRIORITY" [V1_0: (3, 5), V1_1: (5, 0), V1_4: (5, 9)]
         "the switch does not support this priority: use another";
-    BadInstructionUnknownInst "OFPBIC_UNKNOWN_INST" [V1_0: (3, 5), V1_2: (3, 0)]
+    BadInstructionUnknownInst "OFPBIC_UNKNOWN_INST" [V1_0: (3, 5), V1_1: (3, 0)]
         "the switch does not know the instruction: use one of the version";
-    BadInstructionUnsupInst "OFPBIC_UNSUP_INST" [V1_0: (3, 5), V1_2: (3, 1)]
+    BadInstructionUnsupInst "OFPBIC_UNSUP_INST" [V1_0: (3, 5), V1_1: (3, 1)]
         "the switch or this table does not support the instruction, or it stands twice: use each \
          once, of those that the table features list";
-    BadInstructionDupInst "OFPBIC_DUP_INST" [V1_0: (3, 5), V1_2: (3, 1), V1_4: (3, 9)]
+    BadInstructionDupInst "OFPBIC_DUP_INST" [V1_0: (3, 5), V1_1: (3, 1), V1_4: (3, 9)]
         "an instruction stands twice: use each once";
-    BadInstructionBadTableId "OFPBIC_BAD_TABLE_ID" [V1_0: (3, 5), V1_2: (3, 2)]
+    BadInstructionBadTableId "OFPBIC_BAD_TABLE_ID" [V1_0: (3, 5), V1_1: (3, 2)]
         "`goto_table` leads to no later table: name a higher one that `dump-tables` lists";
-    BadInstructionUnsupMetadata "OFPBIC_UNSUP_METADATA" [V1_0: (3, 5), V1_2: (3, 3)]
+    BadInstructionUnsupMetadata "OFPBIC_UNSUP_METADATA" [V1_0: (3, 5), V1_1: (3, 3)]
         "the table cannot write these bits of the metadata: keep to those of its table features";
-    BadInstructionUnsupMetadataMask "OFPBIC_UNSUP_METADATA_MASK" [V1_0: (3, 5), V1_2: (3, 4)]
+    BadInstructionUnsupMetadataMask "OFPBIC_UNSUP_METADATA_MASK" [V1_0: (3, 5), V1_1: (3, 4)]
         "the table cannot write metadata under this mask: keep to the bits of its table features";
     BadInstructionBadExperimenter "OFPBIC_BAD_EXPERIMENTER" [V1_0: (3, 5)]
         "the switch does not know this vendor's instructions: use those of the version";
     BadInstructionBadExpType "OFPBIC_BAD_EXP_TYPE" [V1_0: (3, 5), V1_2: (3, 6)]
         "the switch does not know this instruction of the vendor: look at the vendor's list";
-    BadInstructionBadLen "OFPBIC_BAD_LEN" [V1_0: (3, 5), V1_2: (3, 7)]
+    BadInstructionBadLen "OFPBIC_BAD_LEN" [V1_0: (3, 5), V1_1: (1, 6), V1_2: (3, 7)]
         "the length of an instruction is wrong: encode it again for this version";
-    BadInstructionEperm "OFPBIC_EPERM" [V1_0: (3, 2), V1_2: (3, 8)]
+    BadInstructionEperm "OFPBIC_EPERM" [V1_0: (3, 2), V1_1: (5, 4), V1_2: (3, 8)]
         "the switch does not allow the instruction: use another";
-    BadMatchBadType "OFPBMC_BAD_TYPE" [V1_0: (3, 5), V1_2: (4, 0)]
+    BadMatchBadType "OFPBMC_BAD_TYPE" [V1_0: (3, 5), V1_1: (4, 0)]
         "the match has another form than this version's: send OXM fields";
-    BadMatchBadLen "OFPBMC_BAD_LEN" [V1_0: (1, 6), V1_2: (4, 1)]
+    BadMatchBadLen "OFPBMC_BAD_LEN" [V1_0: (1, 6), V1_1: (4, 1)]
         "the length of the match or of a field is wrong: encode it again for this version";
-    BadMatchBadTag "OFPBMC_BAD_TAG" [V1_0: (3, 5), V1_2: (4, 2)]
+    BadMatchBadTag "OFPBMC_BAD_TAG" [V1_0: (3, 5), V1_1: (4, 2)]
         "the switch does not support this tag: match another EtherType";
-    BadMatchBadDlAddrMask "OFPBMC_BAD_DL_ADDR_MASK" [V1_0: (3, 5), V1_2: (4, 3)]
+    BadMatchBadDlAddrMask "OFPBMC_BAD_DL_ADDR_MASK" [V1_0: (3, 5), V1_1: (4, 3)]
         "the switch does not take this mask of an Ethernet address: match it exactly or leave it \
          out";
-    BadMatchBadNwAddrMask "OFPBMC_BAD_NW_ADDR_MASK" [V1_0: (3, 5), V1_2: (4, 4)]
+    BadMatchBadNwAddrMask "OFPBMC_BAD_NW_ADDR_MASK" [V1_0: (3, 5), V1_1: (4, 4)]
         "the switch does not take this mask of an IP address: use a prefix such as /24";
-    BadMatchBadWildcards "OFPBMC_BAD_WILDCARDS" [V1_0: (3, 5), V1_2: (4, 5)]
+    BadMatchBadWildcards "OFPBMC_BAD_WILDCARDS" [V1_0: (3, 5), V1_1: (4, 5)]
         "a field that must be matched is left out, or a value has bits outside its mask: name the \
          field, clear the bits";
-    BadMatchBadField "OFPBMC_BAD_FIELD" [V1_0: (3, 5), V1_2: (4, 6)]
+    BadMatchBadField "OFPBMC_BAD_FIELD" [V1_0: (3, 5), V1_1: (4, 6)]
         "the switch or this table cannot match the field: use one that its table features list";
-    BadMatchBadValue "OFPBMC_BAD_VALUE" [V1_0: (3, 5), V1_2: (4, 7)]
+    BadMatchBadValue "OFPBMC_BAD_VALUE" [V1_0: (3, 5), V1_1: (4, 7)]
         "a field cannot have this value: keep to its width; a `vlan_vid` needs the bit 0x1000, for \
          VLAN 100 write 4196";
-    BadMatchBadMask "OFPBMC_BAD_MASK" [V1_0: (3, 5), V1_2: (4, 8)]
+    BadMatchBadMask "OFPBMC_BAD_MASK" [V1_0: (3, 5), V1_1: (4, 5), V1_2: (4, 8)]
         "the field takes no such mask: match it exactly, or leave it out";
-    BadMatchBadPrereq "OFPBMC_BAD_PREREQ" [V1_0: (3, 5), V1_2: (4, 9)]
+    BadMatchBadPrereq "OFPBMC_BAD_PREREQ" [V1_0: (3, 5), V1_1: (4, 6), V1_2: (4, 9)]
         "a field lacks the one that it depends on: add that before it, such as `ip` for an address \
          and `tcp` for a port";
-    BadMatchDupField "OFPBMC_DUP_FIELD" [V1_0: (3, 5), V1_2: (4, 10)]
+    BadMatchDupField "OFPBMC_DUP_FIELD" [V1_0: (3, 5), V1_1: (4, 6), V1_2: (4, 10)]
         "a field stands twice: name it once";
-    BadMatchEperm "OFPBMC_EPERM" [V1_0: (3, 2), V1_2: (4, 11)]
+    BadMatchEperm "OFPBMC_EPERM" [V1_0: (3, 2), V1_1: (5, 4), V1_2: (4, 11)]
         "the switch does not allow the match: use another";
-    GroupModGroupExists "OFPGMFC_GROUP_EXISTS" [V1_0: (1, 1), V1_2: (6, 0)]
+    GroupModGroupExists "OFPGMFC_GROUP_EXISTS" [V1_0: (1, 1), V1_1: (6, 0)]
         "there is a group of this number: modify it, or delete it first";
-    GroupModInvalidGroup "OFPGMFC_INVALID_GROUP" [V1_0: (1, 1), V1_2: (6, 1)]
+    GroupModInvalidGroup "OFPGMFC_INVALID_GROUP" [V1_0: (1, 1), V1_1: (6, 1)]
         "a part of the group does not fit its type or number: weights are for select groups, \
          watches for fast failover, and `indirect` has one bucket";
-    GroupModWeightUnsupported "OFPGMFC_WEIGHT_UNSUPPORTED" [V1_0: (1, 1), V1_2: (6, 2)]
+    GroupModWeightUnsupported "OFPGMFC_WEIGHT_UNSUPPORTED" [V1_0: (1, 1), V1_1: (6, 2)]
         "the switch does not share unevenly: give each bucket weight 1";
-    GroupModOutOfGroups "OFPGMFC_OUT_OF_GROUPS" [V1_0: (1, 1), V1_2: (6, 3)]
+    GroupModOutOfGroups "OFPGMFC_OUT_OF_GROUPS" [V1_0: (1, 1), V1_1: (6, 3)]
         "the switch has no room for more groups: delete some";
-    GroupModOutOfBuckets "OFPGMFC_OUT_OF_BUCKETS" [V1_0: (1, 1), V1_2: (6, 4)]
+    GroupModOutOfBuckets "OFPGMFC_OUT_OF_BUCKETS" [V1_0: (1, 1), V1_1: (6, 4)]
         "the switch has no room for so many buckets: use fewer";
-    GroupModChainingUnsupported "OFPGMFC_CHAINING_UNSUPPORTED" [V1_0: (1, 1), V1_2: (6, 5)]
+    GroupModChainingUnsupported "OFPGMFC_CHAINING_UNSUPPORTED" [V1_0: (1, 1), V1_1: (6, 5)]
         "groups lead to groups further than the switch allows: shorten the chain";
-    GroupModWatchUnsupported "OFPGMFC_WATCH_UNSUPPORTED" [V1_0: (1, 1), V1_2: (6, 6)]
+    GroupModWatchUnsupported "OFPGMFC_WATCH_UNSUPPORTED" [V1_0: (1, 1), V1_1: (6, 6)]
         "the switch cannot watch this port or group: watch another";
-    GroupModLoop "OFPGMFC_LOOP" [V1_0: (1, 1), V1_2: (6, 7)]
+    GroupModLoop "OFPGMFC_LOOP" [V1_0: (1, 1), V1_1: (6, 7)]
         "the group would lead back to itself: leave out the bucket that closes the circle";
-    GroupModUnknownGroup "OFPGMFC_UNKNOWN_GROUP" [V1_0: (1, 1), V1_2: (6, 8)]
+    GroupModUnknownGroup "OFPGMFC_UNKNOWN_GROUP" [V1_0: (1, 1), V1_1: (6, 8)]
         "there is no such group: add it first";
-    GroupModChainedGroup "OFPGMFC_CHAINED_GROUP" [V1_0: (1, 1), V1_2: (6, 9)]
+    GroupModChainedGroup "OFPGMFC_CHAINED_GROUP" [V1_0: (1, 1), V1_1: (6, 1), V1_2: (6, 9)]
         "another group sends to this one: change that one first";
-    GroupModBadType "OFPGMFC_BAD_TYPE" [V1_0: (1, 1), V1_2: (6, 10)]
+    GroupModBadType "OFPGMFC_BAD_TYPE" [V1_0: (1, 1), V1_1: (6, 1), V1_2: (6, 10)]
         "the switch does not know the type: all, select, indirect or ff";
-    GroupModBadCommand "OFPGMFC_BAD_COMMAND" [V1_0: (1, 1), V1_2: (6, 11)]
+    GroupModBadCommand "OFPGMFC_BAD_COMMAND" [V1_0: (1, 1), V1_1: (6, 1), V1_2: (6, 11)]
         "the switch does not know the command: add, modify or delete";
-    GroupModBadBucket "OFPGMFC_BAD_BUCKET" [V1_0: (1, 1), V1_2: (6, 12)]
+    GroupModBadBucket "OFPGMFC_BAD_BUCKET" [V1_0: (1, 1), V1_1: (6, 1), V1_2: (6, 12)]
         "a bucket is wrong: look at its length and actions";
-    GroupModBadWatch "OFPGMFC_BAD_WATCH" [V1_0: (1, 1), V1_2: (6, 13)]
+    GroupModBadWatch "OFPGMFC_BAD_WATCH" [V1_0: (1, 1), V1_1: (6, 6), V1_2: (6, 13)]
         "a bucket watches a port or group that is not there: name one that is";
     GroupModEperm "OFPGMFC_EPERM" [V1_0: (1, 5), V1_2: (6, 14)]
         "the switch does not allow the change: look at the controller's role";
@@ -237,31 +237,31 @@ errors! {
         "the group has no bucket of this number: name one that `dump-groups` lists";
     GroupModBucketExists "OFPGMFC_BUCKET_EXISTS" [V1_0: (1, 1), V1_5: (6, 16)]
         "the group has a bucket of this number: give each its own";
-    PortModBadPort "OFPPMFC_BAD_PORT" [V1_0: (4, 0), V1_2: (7, 0)]
+    PortModBadPort "OFPPMFC_BAD_PORT" [V1_0: (4, 0), V1_1: (7, 0)]
         "there is no such port: name one that `show` lists";
-    PortModBadHwAddr "OFPPMFC_BAD_HW_ADDR" [V1_0: (4, 1), V1_2: (7, 1)]
+    PortModBadHwAddr "OFPPMFC_BAD_HW_ADDR" [V1_0: (4, 1), V1_1: (7, 1)]
         "the port has another Ethernet address: take the one that `show` lists";
-    PortModBadConfig "OFPPMFC_BAD_CONFIG" [V1_0: (4, 0), V1_2: (7, 2)]
+    PortModBadConfig "OFPPMFC_BAD_CONFIG" [V1_0: (4, 0), V1_1: (7, 2)]
         "the port cannot be configured so: use those bits that the version has";
-    PortModBadAdvertise "OFPPMFC_BAD_ADVERTISE" [V1_0: (4, 0), V1_2: (7, 3)]
+    PortModBadAdvertise "OFPPMFC_BAD_ADVERTISE" [V1_0: (4, 0), V1_1: (7, 3)]
         "the port cannot advertise these features: use those that `show` lists as supported";
     PortModEperm "OFPPMFC_EPERM" [V1_0: (1, 5), V1_2: (7, 4)]
         "the switch does not allow the change: look at the controller's role";
-    TableModBadTable "OFPTMFC_BAD_TABLE" [V1_0: (1, 1), V1_2: (8, 0)]
+    TableModBadTable "OFPTMFC_BAD_TABLE" [V1_0: (1, 1), V1_1: (8, 0)]
         "there is no such table: name one that `dump-tables` lists";
-    TableModBadConfig "OFPTMFC_BAD_CONFIG" [V1_0: (1, 1), V1_2: (8, 1)]
+    TableModBadConfig "OFPTMFC_BAD_CONFIG" [V1_0: (1, 1), V1_1: (8, 1)]
         "the table has no such configuration: give 0";
     TableModEperm "OFPTMFC_EPERM" [V1_0: (1, 5), V1_2: (8, 2)]
         "the switch does not allow the change: look at the controller's role";
-    QueueOpBadPort "OFPQOFC_BAD_PORT" [V1_0: (5, 0), V1_2: (9, 0)]
+    QueueOpBadPort "OFPQOFC_BAD_PORT" [V1_0: (5, 0), V1_1: (9, 0)]
         "there is no such port: name one that `show` lists";
-    QueueOpBadQueue "OFPQOFC_BAD_QUEUE" [V1_0: (5, 1), V1_2: (9, 1)]
+    QueueOpBadQueue "OFPQOFC_BAD_QUEUE" [V1_0: (5, 1), V1_1: (9, 1)]
         "the port has no such queue: name one that `queue-get-config` lists";
-    QueueOpEperm "OFPQOFC_EPERM" [V1_0: (5, 2), V1_2: (9, 2)]
+    QueueOpEperm "OFPQOFC_EPERM" [V1_0: (5, 2), V1_1: (9, 2)]
         "the switch does not allow the request: look at its rights";
-    SwitchConfigBadFlags "OFPSCFC_BAD_FLAGS" [V1_0: (1, 5), V1_2: (10, 0)]
+    SwitchConfigBadFlags "OFPSCFC_BAD_FLAGS" [V1_0: (1, 5), V1_1: (10, 0)]
         "the switch does not handle fragments in this way: use 0, 1 or 2";
-    SwitchConfigBadLen "OFPSCFC_BAD_LEN" [V1_0: (1, 6), V1_2: (10, 1)]
+    SwitchConfigBadLen "OFPSCFC_BAD_LEN" [V1_0: (1, 6), V1_1: (10, 1)]
         "the length of the message is wrong: encode it again for this version";
     SwitchConfigEperm "OFPSCFC_EPERM" [V1_0: (1, 5), V1_2: (10, 2)]
         "the switch does not allow the change: look at the controller's role";

@@ -222,7 +222,7 @@ fields! {
         needs Prereq::Present(Field::InPort), set false, since V1_2, Place::Meta;
     /// Metadata passed from table to table.
     Metadata "metadata" "metadata" "metadata" [] Hex oxm 2, 64 bits, mask true, needs Prereq::None,
-        set true, since V1_2, Place::Meta;
+        set true, since V1_1, Place::Meta;
     /// Ethernet destination address.
     EthDst "eth_dst" "dl_dst" "eth_dst" [] Mac oxm 3, 48 bits, mask true, needs Prereq::None,
         set true, since V1_0, Place::At(&[(Header::Ethernet, 0)]), ryu Old "dl_dst";
@@ -322,10 +322,10 @@ fields! {
         set true, since V1_2, Place::Parsed;
     /// Label of the outermost MPLS entry.
     MplsLabel "mpls_label" "mpls_label" "mpls_label" [] Dec oxm 34, 20 bits, mask false, needs MPLS,
-        set true, since V1_2, Place::At(&[(Header::Mpls, 0)]);
+        set true, since V1_1, Place::At(&[(Header::Mpls, 0)]);
     /// Traffic class of the outermost MPLS entry.
     MplsTc "mpls_tc" "mpls_tc" "mpls_tc" [] Dec oxm 35, 3 bits, mask false, needs MPLS,
-        set true, since V1_2, Place::At(&[(Header::Mpls, 20)]);
+        set true, since V1_1, Place::At(&[(Header::Mpls, 20)]);
     /// Bottom-of-stack bit of the outermost MPLS entry.
     MplsBos "mpls_bos" "mpls_bos" "mpls_bos" [] Dec oxm 36, 1 bits, mask false, needs MPLS,
         set true, since V1_3, Place::At(&[(Header::Mpls, 23)]);

@@ -33,7 +33,7 @@ numbered! {
         /// Deleted by a flow-mod.
         Delete = 2 => "delete",
         /// Deleted because a group it used was.
-        GroupDelete = 3 => "group_delete" since V1_2,
+        GroupDelete = 3 => "group_delete" since V1_1,
         /// Deleted because a meter it used was.
         MeterDelete = 4 => "meter_delete" since V1_4,
         /// Evicted, to make room for another.
@@ -161,7 +161,7 @@ impl FlowMod {
         is_given.then_some(self.cookie)
     }
 
-    /// Whether a modify that finds no entry adds one: in 1.0, unless it looks for a cookie.
+    /// Whether a modify that finds no entry adds one: in 1.0 and 1.1, unless it looks for a cookie.
     #[must_use]
     pub fn adds_where_none(&self, version: Version) -> bool {
         version.has_modify_or_add() && self.cookie_mask == 0

@@ -115,12 +115,12 @@ instructions! {
     /// Meter the packet; it may be dropped. Since 1.5 it is the first action that is applied.
     Meter(MeterId) "meter" "METER" (meter_id) [V1_3: 6; V1_4], Never, Syntax::Value;
     /// Run actions at once, in their order.
-    ApplyActions [4] (Vec<Action>) "apply_actions" "APPLY_ACTIONS" (actions) [V1_2: 4], AtOnce,
+    ApplyActions [4] (Vec<Action>) "apply_actions" "APPLY_ACTIONS" (actions) [V1_1: 4], AtOnce,
         Syntax::Nameless;
     /// Empty the action set.
-    ClearActions [4] "clear_actions" "CLEAR_ACTIONS" () [V1_2: 5], Never, Syntax::Value;
+    ClearActions [4] "clear_actions" "CLEAR_ACTIONS" () [V1_1: 5], Never, Syntax::Value;
     /// Merge actions into the action set.
-    WriteActions [4] (Vec<Action>) "write_actions" "WRITE_ACTIONS" (actions) [V1_2: 3], InSet,
+    WriteActions [4] (Vec<Action>) "write_actions" "WRITE_ACTIONS" (actions) [V1_1: 3], InSet,
         Syntax::Parenthesized;
     /// Write the masked bits of the metadata.
     WriteMetadata [4] {
@@ -128,17 +128,17 @@ instructions! {
         metadata: u64,
         /// A bit for each one that is written.
         mask: u64
-    } "write_metadata" "WRITE_METADATA" (metadata, metadata_mask = u64::MAX) [V1_2: 2], Never,
+    } "write_metadata" "WRITE_METADATA" (metadata, metadata_mask = u64::MAX) [V1_1: 2], Never,
         Syntax::Own { parse: text::write_metadata, format: text::format_write_metadata };
     /// Go on in a later table.
-    GotoTable(TableId => 3) "goto_table" "GOTO_TABLE" (table_id) [V1_2: 1], Never, Syntax::Value;
+    GotoTable(TableId => 3) "goto_table" "GOTO_TABLE" (table_id) [V1_1: 1], Never, Syntax::Value;
     /// An instruction of somebody's own. Weir runs none and refuses them.
     Experimenter {
         /// Its owner.
         experimenter: u32,
         /// The body after the experimenter id.
         data: Vec<u8>
-    } "experimenter" "" (experimenter, data = 0) [V1_2: 0xffff], Never,
+    } "experimenter" "" (experimenter, data = 0) [V1_1: 0xffff], Never,
         Syntax::Own { parse: text::experimenter, format: text::format_experimenter };
 }
 

@@ -124,27 +124,27 @@ messages! {
     /// Change flow entries.
     FlowMod(FlowMod) "OFPT_FLOW_MOD" [V1_0: 14], Controller, None;
     /// Change a group.
-    GroupMod(GroupMod) "OFPT_GROUP_MOD" [V1_2: 15], Controller, None;
+    GroupMod(GroupMod) "OFPT_GROUP_MOD" [V1_1: 15], Controller, None;
     /// Change a port's settings.
-    PortMod(PortMod) "OFPT_PORT_MOD" [V1_0: 15, V1_2: 16], Controller, None;
+    PortMod(PortMod) "OFPT_PORT_MOD" [V1_0: 15, V1_1: 16], Controller, None;
     /// Change a table's settings.
-    TableMod(TableMod) "OFPT_TABLE_MOD" [V1_2: 17], Controller, None;
+    TableMod(TableMod) "OFPT_TABLE_MOD" [V1_1: 17], Controller, None;
     /// Ask for statistics or descriptions (`OFPT_STATS_REQUEST` in 1.0).
-    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" [V1_0: 16, V1_2: 18],
+    MultipartRequest(MultipartRequest) "OFPT_MULTIPART_REQUEST" [V1_0: 16, V1_1: 18],
         Controller, Some(MessageKind::MultipartReply);
     /// A part of the answer.
-    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" [V1_0: 17, V1_2: 19], Switch,
+    MultipartReply(MultipartReply) "OFPT_MULTIPART_REPLY" [V1_0: 17, V1_1: 19], Switch,
         None;
     /// Finish what came before.
-    BarrierRequest "OFPT_BARRIER_REQUEST" [V1_0: 18, V1_2: 20], Controller,
+    BarrierRequest "OFPT_BARRIER_REQUEST" [V1_0: 18, V1_1: 20], Controller,
         Some(MessageKind::BarrierReply);
     /// It is finished.
-    BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_2: 21], Switch, None;
+    BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_1: 21], Switch, None;
     /// Ask for the queues of a port.
-    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_2: 22; V1_3],
+    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_1: 22; V1_3],
         Controller, Some(MessageKind::QueueGetConfigReply);
     /// The queues of a port.
-    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_2: 23; V1_3],
+    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_1: 23; V1_3],
         Switch, None;
     /// Ask for a role.
     RoleRequest(Role) "OFPT_ROLE_REQUEST" [V1_2: 24], Controller,
@@ -354,7 +354,7 @@ bitflags::bitflags! {
         const IP_REASM = 1 << 5;
         /// Queue statistics.
         const QUEUE_STATS = 1 << 6;
-        /// 1.0: matches the IP addresses in ARP packets.
+        /// Until 1.1: matches the IP addresses in ARP packets.
         const ARP_MATCH_IP = 1 << 7;
         /// Blocks ports to prevent loops.
         const PORT_BLOCKED = 1 << 8;
@@ -596,9 +596,9 @@ numbered! {
         /// Queues' counters.
         Queue = 5 => "OFPMP_QUEUE",
         /// Groups' counters.
-        Group = 6 => "OFPMP_GROUP" since V1_2,
+        Group = 6 => "OFPMP_GROUP" since V1_1,
         /// Groups' descriptions.
-        GroupDesc = 7 => "OFPMP_GROUP_DESC" since V1_2,
+        GroupDesc = 7 => "OFPMP_GROUP_DESC" since V1_1,
         /// Features of groups.
         GroupFeatures = 8 => "OFPMP_GROUP_FEATURES" since V1_2,
         /// Meters' counters.
@@ -813,6 +813,7 @@ mod tests {
         let ended = [22, 23];
         let last_of = [
             (Version::V1_0, 21),
+            (Version::V1_1, 23),
             (Version::V1_2, 25),
             (Version::V1_3, 29),
             (Version::V1_4, 34),

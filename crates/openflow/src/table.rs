@@ -64,8 +64,9 @@ pub struct TableStatus {
     pub table: TableMod,
 }
 
-/// All that a table of 1.2 can do, where bit n stands for number n of an OXM field, an action or an
-/// instruction; since 1.3 the same stands in the table's features.
+/// All that a table of 1.1 or 1.2 can do, where bit n stands for number n of an OXM field (in 1.1
+/// of a member of its match, [`TUPLE_MEMBERS`]), an action or an instruction; since 1.3 the same
+/// stands in the table's features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableAbilities {
     /// Fields that entries may match.
@@ -76,13 +77,13 @@ pub struct TableAbilities {
     pub write_actions: u32,
     /// Actions in apply-actions.
     pub apply_actions: u32,
-    /// Fields that set-field may write in write-actions.
+    /// 1.2: fields that set-field may write in write-actions.
     pub write_setfields: u64,
-    /// Fields that set-field may write in apply-actions.
+    /// 1.2: fields that set-field may write in apply-actions.
     pub apply_setfields: u64,
-    /// Metadata bits that it can match.
+    /// 1.2: metadata bits that it can match.
     pub metadata_match: u64,
-    /// Metadata bits that it can write.
+    /// 1.2: metadata bits that it can write.
     pub metadata_write: u64,
     /// Instructions that entries may have.
     pub instructions: u32,
@@ -133,14 +134,68 @@ impl TableAbilities {
                 | TableProperty::Experimenter { .. } => {}
             }
         }
-        abilities
+        if version.has_tuple_matches() { abilities.in_members(version) } else { abilities }
+    }
+
+    /// The same where there is an action for each field that can be set, and a match has members.
+    fn in_members(self, version: Version) -> Self {
+        let members = |fields: u64| {
+            let known = TUPLE_MEMBERS.iter().enumerate();
+            let held = known.filter(|(_, field)| fields >> field.row().oxm & 1 != 0);
+            held.fold(0, |bits, (number, _)| bits | 1 << number)
+        };
+        let sets = |fields: u64| {
+            let kinds = Self::fields(fields).filter_map(|it| ActionKind::setting(version, it));
+            bits_of(kinds.filter_map(|kind| kind.number(version)))
+        };
+        Self {
+            matches: members(self.matches),
+            wildcards: members(self.wildcards),
+            write_actions: self.write_actions | sets(self.write_setfields),
+            apply_actions: self.apply_actions | sets(self.apply_setfields),
+            write_setfields: 0,
+            apply_setfields: 0,
+            metadata_match: 0,
+            metadata_write: 0,
+            ..self
+        }
     }
 
     /// The fields of a bitmap, in the order of their numbers.
     pub fn fields(bits: u64) -> impl Iterator<Item = Field> {
         (0..64).filter(move |number| bits >> number & 1 != 0).filter_map(Field::from_oxm)
     }
+
+    /// The fields of a bitmap of 1.1's members.
+    pub fn members(bits: u64) -> impl Iterator<Item = Field> {
+        let known = TUPLE_MEMBERS.iter().enumerate().filter(|(number, _)| *number != MATCH_TYPE);
+        known.filter(move |(number, _)| bits >> number & 1 != 0).map(|(_, field)| *field)
+    }
 }
+
+/// The number of the match's type among the members of 1.1's match, which is no field.
+const MATCH_TYPE: usize = 10;
+
+/// The members of 1.1's match by their numbers in a table's bitmaps (`OFPFMF_*`), each by its first
+/// field. The EtherType stands for [`MATCH_TYPE`] too.
+pub const TUPLE_MEMBERS: [Field; 16] = [
+    Field::InPort,
+    Field::VlanVid,
+    Field::VlanPcp,
+    Field::EthType,
+    Field::IpDscp,
+    Field::IpProto,
+    Field::TcpSrc,
+    Field::TcpDst,
+    Field::MplsLabel,
+    Field::MplsTc,
+    Field::EthType,
+    Field::EthSrc,
+    Field::EthDst,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+    Field::Metadata,
+];
 
 /// A bit for the number of each type.
 fn bits32<Kind: Copy>(ids: &[TypeId<Kind>], number: impl Fn(Kind) -> Option<u16>) -> u32 {
@@ -149,7 +204,13 @@ fn bits32<Kind: Copy>(ids: &[TypeId<Kind>], number: impl Fn(Kind) -> Option<u16>
         TypeId::Unknown(number) => Some(*number),
         TypeId::Experimenter(_) => None,
     });
-    numbers.fold(0, |bits, number| bits | 1_u32.checked_shl(number.into()).unwrap_or(0))
+    bits_of(numbers)
+}
+
+fn bits_of(numbers: impl Iterator<Item = u16>) -> u32 {
+    let mut bits = 0;
+    numbers.for_each(|number| bits |= 1_u32.checked_shl(number.into()).unwrap_or(0));
+    bits
 }
 
 /// A bit for each field of the basic class.
@@ -170,13 +231,13 @@ fn field_bits(ids: &[OxmId]) -> u64 {
 pub struct TableStats {
     /// The table.
     pub table_id: TableId,
-    /// 1.0 and 1.2: its name.
+    /// Until 1.2: its name.
     pub name: String,
     /// 1.0: which wildcards it supports (`OFPFW_*`).
     pub wildcards: u32,
-    /// 1.2: all that it can do.
+    /// 1.1 and 1.2: all that it can do.
     pub abilities: TableAbilities,
-    /// 1.0 and 1.2: most entries.
+    /// Until 1.2: most entries.
     pub max_entries: u32,
     /// Entries in it.
     pub active_count: u32,

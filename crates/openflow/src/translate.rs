@@ -1,5 +1,5 @@
-//! Translation of actions between 1.0 and later versions: of a flow entry added over 1.0 and dumped
-//! over 1.3, and of `mod_tp_dst:80`, which people write and mean in 1.3 too.
+//! Translation of actions between versions: of a flow entry added over 1.0 and dumped over 1.3, and
+//! of `mod_tp_dst:80`, which people write and mean in 1.3 too.
 //!
 //! An action of one version may take two in the other, some of which depend on the match: on the
 //! transport protocol, and on whether there is a tag already. It follows Open vSwitch, so that a
@@ -16,7 +16,9 @@
 //! - What is inside a clone is translated as any list is. A queue holds inside it, and for bundles,
 //!   outputs by register and resubmits, which no enqueue stands for.
 //! - 1.0 has no dec-ttl. Nicira's action is used for it, which `ovs-ofctl` sends and Open vSwitch
-//!   runs.
+//!   runs. So is Nicira's load for a set-field of a field that 1.0 or 1.1 has no action for.
+//! - 1.1 has push-vlan and the other actions of 1.3, but 1.0's in place of set-field. Those that
+//!   set the id and priority push no tag.
 //!
 //! An action without a counterpart is an error: it must never be left out of a list, nor be
 //! replaced by something near it.
@@ -25,10 +27,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::action::{Action, ActionKind, HeaderEffect, nested};
+use crate::error::Error;
 use crate::field::{Field, Header, Prereq};
-use crate::id::{PortNo, QueueId};
+use crate::flow::{FlowMod, FlowModCommand};
+use crate::id::{PortNo, QueueId, TableId};
 use crate::instruction::{ActionsRun, Instruction, InstructionKind};
 use crate::matching::Match;
+use crate::message::Message;
 use crate::version::Version;
 
 /// EtherType of a customer VLAN tag, the one that 1.0's actions push.
@@ -39,7 +44,7 @@ const ETH_TYPE_VLAN: u16 = 0x8100;
 pub enum Untranslatable {
     /// The version has no such action.
     Action(Version, ActionKind),
-    /// The version has no action that sets the field.
+    /// The version's action for the field cannot give it the value.
     SetField(Version, Field),
     /// The field to set depends on a protocol that the match does not name.
     NoProtocol(ActionKind),
@@ -69,7 +74,7 @@ impl fmt::Display for Untranslatable {
             }
             Self::SetField(version, field) => {
                 let (release, name) = (version.row().release, field.row().name);
-                write!(f, "OpenFlow {release} has no action that sets {name}")
+                write!(f, "OpenFlow {release} has no action that sets {name} so")
             }
             Self::NoProtocol(_) => {
                 let word = self.action();
@@ -158,6 +163,55 @@ pub fn bucket_in(version: Version, actions: &[Action]) -> Result<Vec<Action>, Un
     actions_in(version, &Match::default(), actions)
 }
 
+/// A flow-mod of a version without set-field, with set-fields in place of its actions that write a
+/// field: what these need is checked, and their places in an action set are known.
+///
+/// # Errors
+/// `OFPBAC_BAD_ARGUMENT` for a value that the action cannot have, `OFPBAC_MATCH_INCONSISTENT` where
+/// the field depends on a protocol that the match does not name.
+pub fn with_set_fields(version: Version, flow_mod: &FlowMod) -> Result<Cow<'_, FlowMod>, Error> {
+    let is_replaced = |one: &Action| one.kind().row().successor == Some(ActionKind::SetField);
+    let actions = || flow_mod.instructions.iter().flat_map(Instruction::actions);
+    let has_them = version.has_instructions() && !version.has_set_field();
+    if !has_them || !actions().any(is_replaced) {
+        return Ok(Cow::Borrowed(flow_mod));
+    }
+    if !actions().all(Action::is_accepted) {
+        return Err(Error::BadActionBadArgument);
+    }
+    let translated = instructions_in(Version::NEWEST, &flow_mod.matching, &flow_mod.instructions);
+    let instructions = translated.map_err(|_| Error::BadActionMatchInconsistent)?;
+    Ok(Cow::Owned(FlowMod { instructions, ..flow_mod.clone() }))
+}
+
+impl Message {
+    /// Whether it deletes entries of all tables in a version that has no number for these.
+    #[must_use]
+    pub fn is_for_each_table(&self, version: Version) -> bool {
+        let Self::FlowMod(flow) = self else { return false };
+        let deletes = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
+        let is_of_all = deletes && flow.table_id == TableId::ALL;
+        is_of_all && version.has_pipeline() && !version.has_table_of_all()
+    }
+
+    /// The same for each of a switch's `n_tables` tables, if it is for all of them and the version
+    /// has no number for these; else the message alone.
+    #[must_use]
+    pub fn in_each_table(self, version: Version, n_tables: u8) -> Vec<Self> {
+        if !self.is_for_each_table(version) {
+            return vec![self];
+        }
+        let in_table = |number| {
+            let mut message = self.clone();
+            if let Self::FlowMod(flow) = &mut message {
+                flow.table_id = TableId(number);
+            }
+            message
+        };
+        (0..n_tables.max(1)).map(in_table).collect()
+    }
+}
+
 /// Whether an enqueue is among the actions that becomes a set-queue.
 fn has_replaced_enqueue(version: Version, actions: &[Action]) -> bool {
     ActionKind::Enqueue.number(version).is_none()
@@ -234,6 +288,8 @@ fn translate_by(
             out.push(Action::Clone(list.into_owned()));
         } else if version.has_set_field() {
             to_successor(action, context, queues, &mut out)?;
+        } else if version.has_push() {
+            to_v1_1(action, context, queues, version, &mut out)?;
         } else {
             let next = following.as_slice().first().copied();
             to_v1_0(action, next, version, &mut queue, &mut out)?;
@@ -299,6 +355,48 @@ fn to_successor(
     Ok(())
 }
 
+/// Replaces an action by 1.1's, by way of its successor.
+fn to_v1_1(
+    action: &Action,
+    context: Context,
+    queues: Queues,
+    version: Version,
+    out: &mut Vec<Action>,
+) -> Result<(), Untranslatable> {
+    if action.kind().is_in(version) {
+        out.push(action.clone());
+        return Ok(());
+    }
+    let mut successors = Vec::with_capacity(3);
+    to_successor(action, context, queues, &mut successors)?;
+    for action in successors {
+        if let Action::SetField { field, value } = action {
+            set_before(version, field, value, out)?;
+        } else if action.kind().is_in(version) {
+            out.push(action);
+        } else {
+            return Err(Untranslatable::Action(version, action.kind()));
+        }
+    }
+    Ok(())
+}
+
+/// Sets a field by the version's action for it, or by Nicira's load where it has none.
+fn set_before(
+    version: Version,
+    field: Field,
+    value: u128,
+    out: &mut Vec<Action>,
+) -> Result<(), Untranslatable> {
+    if ActionKind::setting(version, field).is_none() {
+        out.extend(Action::loads(field, value));
+        return Ok(());
+    }
+    let before = Action::before_set_field(version, field, value);
+    out.push(before.ok_or(Untranslatable::SetField(version, field))?);
+    Ok(())
+}
+
 /// Replaces an action by 1.0's, if there is one.
 fn to_v1_0(
     action: &Action,
@@ -324,10 +422,12 @@ fn to_v1_0(
     } else if *action == Action::PopVlan {
         Action::StripVlan
     } else if let Action::SetField { field, value } = action {
-        let before = Action::before_set_field(*field, *value);
-        before.ok_or(Untranslatable::SetField(version, *field))?
+        return set_before(version, *field, *value, out);
     } else if kind.is_in(version) {
         action.clone()
+    } else if let Some(Action::SetField { field, value }) = action.as_set_field(|_| false) {
+        // One of 1.1's.
+        return set_before(version, field, value, out);
     } else {
         return Err(Untranslatable::Action(version, kind));
     };
@@ -346,15 +446,21 @@ fn sets_vlan(action: &Action) -> bool {
         Action::SetField { field: Field::VlanVid | Field::VlanPcp, .. }
             | Action::SetVlanVid(_)
             | Action::SetVlanPcp(_)
+            | Action::SetTagVid(_)
+            | Action::SetTagPcp(_)
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Untranslatable, actions_in, bucket_in, instructions_in, translate};
+    use super::{
+        Context, Untranslatable, actions_in, bucket_in, instructions_in, translate, with_set_fields,
+    };
     use crate::action::Action;
+    use crate::error::Error;
     use crate::field::{Field, VID_PRESENT};
-    use crate::flow::FlowModCommand;
+    use crate::flow::{FlowMod, FlowModCommand};
+    use crate::instruction::Instruction;
     use crate::text::{format_actions, format_instructions, parse_actions, parse_flow_mod};
     use crate::{MacAddr, Match, PortNo, QueueId, Version};
 
@@ -390,6 +496,64 @@ mod tests {
         }
         let why = text_in(Version::V1_3, "ip,actions=mod_tp_dst:1").unwrap_err();
         assert!(why.contains("tcp, udp"), "{why}");
+    }
+
+    /// As Open vSwitch 3.1 dumps the same flows over 1.1, but for the label of an MPLS entry, which
+    /// it loads, and for the queue that it takes back behind an enqueue.
+    #[test]
+    fn text_is_translated_to_1_1() {
+        let load = "load:0x5->NXM_NX_IPV6_SRC[0..63],load:0x0->NXM_NX_IPV6_SRC[64..127]";
+        for (flow, expected) in [
+            ("actions=mod_vlan_vid:7,output:2", "push_vlan:0x8100,set_vlan_vid:7,output:2"),
+            (
+                "dl_vlan=5,actions=mod_vlan_vid:7,set_vlan_vid:8,mod_vlan_pcp:2,set_vlan_pcp:3",
+                "set_vlan_vid:7,set_vlan_vid:8,set_vlan_pcp:2,set_vlan_pcp:3",
+            ),
+            (
+                "dl_vlan=5,actions=strip_vlan,mod_vlan_vid:9",
+                "pop_vlan,push_vlan:0x8100,set_vlan_vid:9",
+            ),
+            ("tcp6,tp_dst=80,actions=set_field:90->tcp_dst", "mod_tp_dst:90"),
+            ("ipv6,actions=set_field:::5->ipv6_src", load),
+            ("ipv6,actions=set_field:1->ip_ecn,set_field:4->ip_dscp", "mod_nw_ecn:1,mod_nw_tos:16"),
+            ("actions=set_field:5->metadata", "load:0x5->OXM_OF_METADATA[]"),
+            ("mpls,actions=set_field:5->mpls_label", "set_mpls_label(5)"),
+            ("actions=enqueue:2:7", "set_queue:7,output:2"),
+            ("mpls,actions=copy_ttl_out,set_mpls_tc(3)", "copy_ttl_out,set_mpls_tc(3)"),
+            (
+                "actions=write_actions(mod_vlan_vid:5)",
+                "write_actions(push_vlan:0x8100,set_vlan_vid:5)",
+            ),
+        ] {
+            assert_eq!(text_in(Version::V1_1, flow).as_deref(), Ok(expected), "{flow}");
+        }
+        let why = text_in(Version::V1_1, "actions=push_pbb:0x88e7").unwrap_err();
+        assert_eq!(why, "OpenFlow 1.1 has no push_pbb");
+    }
+
+    #[test]
+    fn actions_of_1_1_are_set_fields_where_they_are_checked() {
+        let set = |text: &str, version| {
+            let flow = parse_flow_mod(text, FlowModCommand::Add).unwrap();
+            let translated = with_set_fields(version, &flow)?;
+            Ok(format_instructions(&translated.instructions))
+        };
+        let v1_1 = |text| set(text, Version::V1_1);
+        let tagged = "dl_vlan=1,actions=set_vlan_vid:5,set_vlan_pcp:3";
+        let fields = "set_field:4101->vlan_vid,set_field:3->vlan_pcp";
+        assert_eq!(v1_1(tagged).as_deref(), Ok(fields));
+        // It pushes no tag, and is refused where the set-field is.
+        assert_eq!(v1_1("actions=set_vlan_vid:5").as_deref(), Ok("set_field:4101->vlan_vid"));
+        assert_eq!(v1_1("udp,actions=mod_tp_dst:5").as_deref(), Ok("set_field:5->udp_dst"));
+        let labels = "mpls,actions=set_mpls_label(7),set_mpls_tc(1)";
+        let fields = "set_field:7->mpls_label,set_field:1->mpls_tc";
+        assert_eq!(v1_1(labels).as_deref(), Ok(fields));
+        assert_eq!(v1_1("ip,actions=mod_tp_dst:5"), Err(Error::BadActionMatchInconsistent));
+        assert_eq!(set(tagged, Version::V1_0).as_deref(), Ok("set_vlan_vid:5,set_vlan_pcp:3"));
+        let flow = parse_flow_mod("ip,actions=drop", FlowModCommand::Add).unwrap();
+        let tos = vec![Instruction::ApplyActions(vec![Action::SetNwTos(3)])];
+        let flow = FlowMod { instructions: tos, ..flow };
+        assert_eq!(with_set_fields(Version::V1_1, &flow), Err(Error::BadActionBadArgument));
     }
 
     #[test]
@@ -447,11 +611,16 @@ mod tests {
             ("sctp,actions=set_field:80->sctp_dst", "mod_tp_dst:80"),
             ("ip,actions=set_field:16->ip_dscp", "mod_nw_tos:64"),
             ("ip,actions=dec_ttl,output:1", "dec_ttl,output:1"),
+            ("ip,actions=set_field:2->nw_ecn", "load:0x2->NXM_NX_IP_ECN[]"),
+            ("ip,actions=mod_nw_ecn:2", "load:0x2->NXM_NX_IP_ECN[]"),
+            ("actions=set_vlan_vid:5,output:2", "mod_vlan_vid:5,output:2"),
+            ("actions=push_vlan:0x8100,set_vlan_pcp:5,output:2", "mod_vlan_pcp:5,output:2"),
         ] {
             assert_eq!(text_in(Version::V1_0, flow).as_deref(), Ok(expected), "{flow}");
         }
-        let why = text_in(Version::V1_0, "ipv6,actions=set_field:fd00::1->ipv6_dst").unwrap_err();
-        assert_eq!(why, "OpenFlow 1.0 has no action that sets ipv6_dst");
+        let unsayable = Action::set_field(Field::VlanVid, 5);
+        let why = translate(Version::V1_0, &[unsayable], Context::default()).unwrap_err();
+        assert_eq!(why.to_string(), "OpenFlow 1.0 has no action that sets vlan_vid so");
     }
 
     #[test]
@@ -545,7 +714,8 @@ mod tests {
             assert_eq!(error, Untranslatable::Action(Version::V1_0, kind));
             assert_eq!(error.action(), kind.row().text);
         }
+        // A field without an action of its own is loaded, 64 bits at a time.
         let set = [Action::set_field(Field::Ipv6Src, 1)];
-        assert!(translate(Version::V1_0, &set, Context::default()).is_err());
+        assert_eq!(to(Version::V1_0, &set, &Match::any()).len(), 2);
     }
 }

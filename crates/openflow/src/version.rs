@@ -4,9 +4,6 @@
 //! version has what matters at that place ([`Version::has_oxm`], [`Version::has_meters`]) or for a
 //! number of it ([`Numbers`]). So another version is a row of [`VERSIONS`], the ends of the rows
 //! that it drops and the numbers that it changes.
-//!
-//! Rows say since and until which version, of those in the table: what 1.1 brought is here since
-//! 1.2, because Weir does not speak 1.1.
 
 use std::fmt;
 
@@ -55,6 +52,8 @@ macro_rules! versions {
 versions! {
     /// OpenFlow 1.0 (wire number 1).
     V1_0 1 "OpenFlow10" "1.0" "";
+    /// OpenFlow 1.1 (wire number 2).
+    V1_1 2 "OpenFlow11" "1.1" " (OF1.1)";
     /// OpenFlow 1.2 (wire number 3).
     V1_2 3 "OpenFlow12" "1.2" " (OF1.2)";
     /// OpenFlow 1.3 (wire number 4).
@@ -120,21 +119,23 @@ capabilities! {
     /// Whether a hello may carry a bitmap of versions.
     has_version_bitmap since V1_3;
     /// Whether port numbers have 32 bits; they have 16 before.
-    has_wide_ports since V1_2;
+    has_wide_ports since V1_1;
     /// Whether matches are lists of OXM fields; they are the twelve-tuple before.
     has_oxm since V1_2;
     /// Whether there are more flow tables than one, and messages name them.
-    has_pipeline since V1_2;
+    has_pipeline since V1_1;
     /// Whether entries have instructions; they have a list of actions before.
-    has_instructions since V1_2;
+    has_instructions since V1_1;
+    /// Whether matches have a mask for each address, of any bits; 1.0's tuple has prefixes.
+    has_masked_addresses since V1_1;
     /// Whether an action sets any match field; there is an action for each field before.
     has_set_field since V1_2;
     /// Whether actions push tags and entries of a label stack.
-    has_push since V1_2;
+    has_push since V1_1;
     /// Whether a packet that no entry matches needs a table-miss entry to reach a controller.
     has_table_miss_entry since V1_3;
     /// Whether there are groups.
-    has_groups since V1_2;
+    has_groups since V1_1;
     /// Whether controllers have roles by messages of the version.
     has_roles since V1_2;
     /// Whether a table's features are asked for and set.
@@ -142,15 +143,19 @@ capabilities! {
     /// Whether there are meters.
     has_meters since V1_3;
     /// Whether messages of statistics have a padded header.
-    has_padded_statistics since V1_2;
+    has_padded_statistics since V1_1;
     /// Whether a request for statistics may have several parts.
     has_requests_of_parts since V1_3;
     /// Whether ports are described by a multipart message; the features reply has them before.
     has_port_desc since V1_3;
     /// Whether controllers choose their asynchronous messages.
     has_async_config since V1_3;
-    /// Whether experimenters number their messages and errors.
-    has_experimenter_types since V1_2;
+    /// Whether experimenters number their messages.
+    has_experimenter_types since V1_1;
+    /// Whether a flow-removed says the hard timeout.
+    has_hard_timeout_in_removed since V1_2;
+    /// Whether there are errors of experimenters.
+    has_experimenter_errors since V1_2;
     /// Whether there are auxiliary connections.
     has_auxiliary_connections since V1_3;
     /// Whether statistics of ports, queues and groups say how long those have lived.
@@ -162,13 +167,13 @@ capabilities! {
     /// Whether extensions of ONF's are there, which later versions have as messages of their own.
     has_onf_extensions since V1_3;
     /// Whether ports say their speed in numbers, beside the rates among their features.
-    has_port_speeds since V1_2;
+    has_port_speeds since V1_1;
     /// Whether queues say their port, so that a request may ask for those of all ports.
     has_queues_of_any_port since V1_2;
     /// Whether queues have a maximum rate and properties of experimenters.
     has_max_rate since V1_2;
     /// Whether cookies have masks: requests and changes can be limited to some.
-    has_cookie_mask since V1_2;
+    has_cookie_mask since V1_1;
     /// Whether a flag asks for counters to be reset; an entry that replaces another begins at zero
     /// before.
     has_reset_counts since V1_2;
@@ -208,14 +213,21 @@ capabilities! {
     has_tcp_flags since V1_5;
     /// Whether matches say of which type packets are; all are Ethernet frames before.
     has_packet_types since V1_5;
-    /// Whether modify adds the entry where none is to be modified.
-    has_modify_or_add until V1_0;
+    /// Whether modify adds the entry where none is to be modified. That of 1.1 does where it looks
+    /// for no cookie.
+    has_modify_or_add until V1_1;
+    /// Whether a number stands for all tables in a flow-mod. That of 1.0 names no table.
+    has_table_of_all since V1_2;
+    /// Whether statistics of tables say what these can match by the members of a tuple.
+    has_tuple_matches until V1_1;
     /// Whether modify gives its cookie to the entries.
     modify_sets_cookie until V1_0;
     /// Whether an entry without wildcards ranks above all others, whatever its priority.
     ranks_exact_first until V1_0;
     /// Whether flow entries have Nicira's form beside the standard's, for what that cannot say.
     has_nicira_flows until V1_0;
+    /// Whether a capability says that the addresses in ARP packets are matched.
+    has_arp_match_capability until V1_1;
     /// Whether there are emergency entries, for the time without a controller.
     has_emergency_entries until V1_0;
     /// Whether ports and capabilities know the spanning tree protocol.

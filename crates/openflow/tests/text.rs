@@ -167,7 +167,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("actions=ct(commit)", 8, "no tracking of connections"),
     ("actions=set_tunnel:5", 8, "set_field:VALUE->tun_id"),
     ("actions=set_tunnel64:5", 8, "set_field:VALUE->tun_id"),
-    ("actions=set_mpls_label(5)", 8, "set_field:VALUE->mpls_label"),
+    ("actions=set_mpls_label(1048576)", 23, "too large"),
     ("xreg0=1,reg1=2,actions=drop", 8, "given twice"),
     ("tcp,tcp_flags=+syn-sin,actions=drop", 14, "no flag of TCP"),
     ("tcp,tcp_flags=+syn-syn,actions=drop", 14, "given twice"),

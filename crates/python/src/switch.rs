@@ -114,8 +114,13 @@ impl Switch {
     }
 
     fn queue(&self, message: Message) -> PyResult<()> {
+        let to = &self.connection;
+        if message.is_for_each_table(to.version) {
+            let each = message.in_each_table(to.version, to.features.n_tables);
+            return each.into_iter().try_for_each(|message| self.queue(message));
+        }
         let kind = message.kind();
-        let sent = self.connection.transport.send(&self.connection, message);
+        let sent = to.transport.send(to, message);
         sent.map_err(|error| self.not_encodable(kind, &error))
     }
 

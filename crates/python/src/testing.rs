@@ -89,7 +89,10 @@ impl Kept {
     fn answer(&self, to: &Connection, question: Question) -> Answer {
         match question {
             Question::Checked(messages) => {
-                lock(&self.sent).extend(messages);
+                let n_tables = to.features.n_tables;
+                let each = messages.into_iter();
+                let each = each.flat_map(|message| message.in_each_table(to.version, n_tables));
+                lock(&self.sent).extend(each);
                 Answer::Done
             }
             Question::Multipart(body) => Answer::Multipart(to.version, reply(to, &body)),

@@ -108,8 +108,8 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "N")]
     pub auxiliary: Option<u8>,
 
-    /// OpenFlow versions to speak: OpenFlow10, OpenFlow12, OpenFlow13, OpenFlow14, OpenFlow15
-    /// [default: OpenFlow10 and OpenFlow13]
+    /// OpenFlow versions to speak: OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13, OpenFlow14,
+    /// OpenFlow15 [default: OpenFlow10 and OpenFlow13]
     #[arg(long, value_name = "VERSION,..", value_delimiter = ',', value_parser = values::version)]
     #[serde(deserialize_with = "values::versions")]
     pub protocols: Option<Vec<Version>>,

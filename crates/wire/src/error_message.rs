@@ -15,7 +15,7 @@ const EXPERIMENTER: u16 = 0xffff;
 pub(crate) fn read(r: &mut Reader<'_>) -> reader::ReadResult<ErrorMessage> {
     let error_type = r.u16()?;
     let code = r.u16()?;
-    let is_experimenter = r.version.has_experimenter_types() && error_type == EXPERIMENTER;
+    let is_experimenter = r.version.has_experimenter_errors() && error_type == EXPERIMENTER;
     let experimenter = if is_experimenter { Some(r.u32()?) } else { None };
     Ok(ErrorMessage { error_type, code, experimenter, data: r.rest().to_vec() })
 }
@@ -23,7 +23,7 @@ pub(crate) fn read(r: &mut Reader<'_>) -> reader::ReadResult<ErrorMessage> {
 pub(crate) fn write(w: &mut Writer<'_>, error: &ErrorMessage) -> writer::WriteResult<()> {
     w.u16(error.error_type);
     w.u16(error.code);
-    if w.version.has_experimenter_types() {
+    if w.version.has_experimenter_errors() {
         if error.experimenter.is_some() != (error.error_type == EXPERIMENTER) {
             let what = "an error has an experimenter exactly when its type is 0xffff";
             return Err(EncodeError::Invalid { what });

@@ -2,8 +2,8 @@
 //! (clauses 7.3.4.1, 7.4.2, 7.3.5.2 and 7.3.5.3).
 //!
 //! Facts that notices and statistics of 1.0 do not carry (table and hard timeout of a
-//! flow-removed, flags, which those of 1.2 lack too) are left out there; a command that 1.0 cannot
-//! give is an error.
+//! flow-removed, flags; those of 1.1 lack the hard timeout, those of 1.2 the flags too) are left
+//! out there; a command that 1.0 cannot give is an error.
 
 use openflow::flow::{
     AggregateStats, FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved,
@@ -82,7 +82,7 @@ pub(crate) fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowModF
     Ok(if bits & EMERG_V1_0 == 0 { common } else { common | FlowModFlags::EMERG })
 }
 
-pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
+pub(crate) fn read_mod_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
     let cookie = Cookie(r.u64()?);
     let cookie_mask = r.u64()?;
     let table_id = TableId(r.u8()?);
@@ -142,7 +142,7 @@ pub(crate) fn write_flags_v1_0(w: &mut Writer<'_>, flags: FlowModFlags) {
     w.u16(if emerg { common | EMERG_V1_0 } else { common });
 }
 
-pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+pub(crate) fn write_mod_v1_1(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     require_importance(w, flow)?;
     w.u64(flow.cookie.0);
     w.u64(flow.cookie_mask);
@@ -220,7 +220,7 @@ pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowRe
     })
 }
 
-pub(crate) fn read_removed_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
+pub(crate) fn read_removed_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
     Ok(FlowRemoved {
         cookie: Cookie(r.u64()?),
         priority: r.u16()?,
@@ -229,11 +229,17 @@ pub(crate) fn read_removed_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowRe
         duration_s: r.u32()?,
         duration_ns: r.u32()?,
         idle_timeout_s: r.u16()?,
-        hard_timeout_s: r.u16()?,
+        hard_timeout_s: read_removed_timeout(r)?,
         packet_count: r.u64()?,
         byte_count: r.u64()?,
         matching: matching::read(r, Purpose::Report)?,
     })
+}
+
+/// The hard timeout of a flow-removed, which is padding in earlier versions.
+fn read_removed_timeout(r: &mut Reader<'_>) -> reader::ReadResult<u16> {
+    let number = r.u16()?;
+    Ok(if r.version.has_hard_timeout_in_removed() { number } else { 0 })
 }
 
 pub(crate) fn read_removed_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
@@ -287,7 +293,7 @@ pub(crate) fn write_removed_v1_0(
     Ok(())
 }
 
-pub(crate) fn write_removed_v1_2(
+pub(crate) fn write_removed_v1_1(
     w: &mut Writer<'_>,
     flow: &FlowRemoved,
 ) -> writer::WriteResult<()> {
@@ -298,7 +304,7 @@ pub(crate) fn write_removed_v1_2(
     w.u32(flow.duration_s);
     w.u32(flow.duration_ns);
     w.u16(flow.idle_timeout_s);
-    w.u16(flow.hard_timeout_s);
+    w.u16(if w.version.has_hard_timeout_in_removed() { flow.hard_timeout_s } else { 0 });
     w.u64(flow.packet_count);
     w.u64(flow.byte_count);
     matching::write(w, &flow.matching)
@@ -334,7 +340,7 @@ pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<
     Ok(FlowStatsRequest { table_id, out_port, matching, ..FlowStatsRequest::all() })
 }
 
-pub(crate) fn read_stats_request_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
+pub(crate) fn read_stats_request_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
     let out_port = r.port()?;
@@ -359,7 +365,7 @@ pub(crate) fn write_stats_request_v1_0(
     w.port(request.out_port)
 }
 
-pub(crate) fn write_stats_request_v1_2(
+pub(crate) fn write_stats_request_v1_1(
     w: &mut Writer<'_>,
     request: &FlowStatsRequest,
 ) -> writer::WriteResult<()> {
@@ -399,7 +405,7 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowStat
     })
 }
 
-pub(crate) fn read_stats_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
+pub(crate) fn read_stats_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
     let mut r = r.sized("flow statistics")?;
     let table_id = TableId(r.u8()?);
     r.skip(1)?;
@@ -490,7 +496,7 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::
     w.fill_len(start, start, "flow statistics")
 }
 
-pub(crate) fn write_stats_v1_2(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
+pub(crate) fn write_stats_v1_1(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
     let start = begin_stats(w, flow);
     write_age(w, flow);
     w.u16(if w.version.has_flags_in_statistics() { flow.flags.bits() } else { 0 });

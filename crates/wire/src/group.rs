@@ -20,9 +20,9 @@ const SELECTION_METHOD: u32 = 1;
 /// Bytes of the method's name, of which the last is zero.
 const METHOD_LEN: usize = 16;
 
-pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
+pub(crate) fn read_mod_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
     let (command, group_type, group_id) = read_head(r)?;
-    let buckets = read_buckets(r, read_bucket_v1_2)?;
+    let buckets = read_buckets(r, read_bucket_v1_1)?;
     Ok(GroupMod { command, group_type, group_id, buckets, ..GroupMod::default() })
 }
 
@@ -133,7 +133,7 @@ fn read_numbered(
     Ok(buckets)
 }
 
-pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
+pub(crate) fn write_mod_v1_1(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
     let is_later =
         matches!(group.command, GroupModCommand::InsertBucket | GroupModCommand::RemoveBucket);
     w.require(!is_later, "insert and remove of buckets")?;
@@ -142,7 +142,7 @@ pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, group: &GroupMod) -> writer::Wr
     w.require(!is_numbered, "numbers of buckets")?;
     w.require(group.selection.is_none(), "selection method")?;
     write_head(w, group);
-    write_buckets_v1_2(w, &group.buckets)
+    write_buckets_v1_1(w, &group.buckets)
 }
 
 fn write_head(w: &mut Writer<'_>, group: &GroupMod) {
@@ -175,7 +175,7 @@ fn read_buckets(
     Ok(buckets)
 }
 
-fn read_bucket_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
+fn read_bucket_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     let mut bucket = r.sized("bucket")?;
     if bucket.remaining() % 8 != 6 {
         return Err(bucket.bad_len());
@@ -217,7 +217,7 @@ fn read_bucket_v1_5(r: &mut Reader<'_>, group_type: GroupType) -> reader::ReadRe
     Ok(bucket)
 }
 
-fn write_buckets_v1_2(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
+fn write_buckets_v1_1(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
     for bucket in buckets {
         let start = w.place();
         // The length comes before the weight.
@@ -273,7 +273,7 @@ pub(crate) fn write_id_request(w: &mut Writer<'_>, group: GroupId) {
     w.zeros(4);
 }
 
-pub(crate) fn read_desc_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
+pub(crate) fn read_desc_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
     let mut r = r.sized("group description")?;
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
@@ -281,7 +281,7 @@ pub(crate) fn read_desc_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     Ok(GroupDesc {
         group_type,
         group_id,
-        buckets: read_buckets(&mut r, read_bucket_v1_2)?,
+        buckets: read_buckets(&mut r, read_bucket_v1_1)?,
         ..GroupDesc::default()
     })
 }
@@ -305,9 +305,9 @@ pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     Ok(GroupDesc { group_type, group_id, buckets, selection })
 }
 
-pub(crate) fn write_desc_v1_2(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
+pub(crate) fn write_desc_v1_1(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
     let start = begin_desc(w, group);
-    write_buckets_v1_2(w, &group.buckets)?;
+    write_buckets_v1_1(w, &group.buckets)?;
     w.fill_len(start, start, "group description")
 }
 

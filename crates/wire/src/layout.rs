@@ -85,18 +85,18 @@ macro_rules! layouts {
 layouts! {
     /// `ofp_flow_mod`.
     FLOW_MOD: FlowMod = V1_0 (flow::read_mod_v1_0, flow::write_mod_v1_0),
-        V1_2 (flow::read_mod_v1_2, flow::write_mod_v1_2);
+        V1_1 (flow::read_mod_v1_1, flow::write_mod_v1_1);
     /// `ofp_flow_removed`.
     FLOW_REMOVED: FlowRemoved = V1_0 (flow::read_removed_v1_0, flow::write_removed_v1_0),
-        V1_2 (flow::read_removed_v1_2, flow::write_removed_v1_2),
+        V1_1 (flow::read_removed_v1_1, flow::write_removed_v1_1),
         V1_5 (flow::read_removed_v1_5, flow::write_removed_v1_5);
     /// `ofp_flow_stats_request` and `ofp_aggregate_stats_request`.
     FLOW_STATS_REQUEST: FlowStatsRequest =
         V1_0 (flow::read_stats_request_v1_0, flow::write_stats_request_v1_0),
-        V1_2 (flow::read_stats_request_v1_2, flow::write_stats_request_v1_2);
+        V1_1 (flow::read_stats_request_v1_1, flow::write_stats_request_v1_1);
     /// `ofp_flow_stats`; `ofp_flow_desc` since 1.5.
     FLOW_STATS: FlowStats = V1_0 (flow::read_stats_v1_0, flow::write_stats_v1_0),
-        V1_2 (flow::read_stats_v1_2, flow::write_stats_v1_2),
+        V1_1 (flow::read_stats_v1_1, flow::write_stats_v1_1),
         V1_5 (flow::read_desc_v1_5, flow::write_desc_v1_5);
     /// `ofp_aggregate_stats_reply`.
     AGGREGATE: AggregateStats = V1_0 (flow::read_aggregate_v1_0, flow::write_aggregate_v1_0),
@@ -113,31 +113,32 @@ layouts! {
         V1_4 (flow_monitor::read_update_v1_4, flow_monitor::write_update_v1_4);
     /// `ofp_packet_in`.
     PACKET_IN: PacketIn = V1_0 (packet::read_in_v1_0, packet::write_in_v1_0),
+        V1_1 (packet::read_in_v1_1, packet::write_in_v1_1),
         V1_2 (packet::read_in_v1_2, packet::write_in_v1_2),
         V1_3 (packet::read_in_v1_3, packet::write_in_v1_3);
     /// `ofp_packet_out`.
     PACKET_OUT: PacketOut = V1_0 (packet::read_out_v1_0, packet::write_out_v1_0),
         V1_5 (packet::read_out_v1_5, packet::write_out_v1_5);
     /// `ofp_group_mod`; 1.0 has none.
-    GROUP_MOD: GroupMod = V1_0 (group::read_mod_v1_2, group::write_mod_v1_2),
+    GROUP_MOD: GroupMod = V1_0 (group::read_mod_v1_1, group::write_mod_v1_1),
         V1_5 (group::read_mod_v1_5, group::write_mod_v1_5);
     /// `ofp_group_desc`; 1.0 has none.
-    GROUP_DESC: GroupDesc = V1_0 (group::read_desc_v1_2, group::write_desc_v1_2),
+    GROUP_DESC: GroupDesc = V1_0 (group::read_desc_v1_1, group::write_desc_v1_1),
         V1_5 (group::read_desc_v1_5, group::write_desc_v1_5);
     /// `ofp_meter_features`; 1.0 has none.
     METER_FEATURES: MeterFeatures = V1_0 (meter::read_features_v1_3, meter::write_features_v1_3),
         V1_5 (meter::read_features_v1_5, meter::write_features_v1_5);
     /// `ofp_switch_features`.
     FEATURES: Features = V1_0 (switch::read_features_v1_0, switch::write_features_v1_0),
-        V1_2 (switch::read_features_v1_2, switch::write_features_v1_2),
+        V1_1 (switch::read_features_v1_1, switch::write_features_v1_1),
         V1_3 (switch::read_features_v1_3, switch::write_features_v1_3);
     /// `ofp_phy_port`, and `ofp_port` since 1.1.
     PORT_DESC: PortDesc = V1_0 (port::read_desc_v1_0, port::write_desc_v1_0),
-        V1_2 (port::read_desc_v1_2, port::write_desc_v1_2),
+        V1_1 (port::read_desc_v1_1, port::write_desc_v1_1),
         V1_4 (port::read_desc_v1_4, port::write_desc_v1_4);
     /// `ofp_port_mod`.
     PORT_MOD: PortMod = V1_0 (port::read_mod_v1_0, port::write_mod_v1_0),
-        V1_2 (port::read_mod_v1_2, port::write_mod_v1_2),
+        V1_1 (port::read_mod_v1_1, port::write_mod_v1_1),
         V1_4 (port::read_mod_v1_4, port::write_mod_v1_4);
     /// `ofp_port_stats`.
     PORT_STATS: PortStats = V1_0 (port::read_stats_v1_0, port::write_stats_v1_0),
@@ -149,6 +150,7 @@ layouts! {
         V1_4 (queue::read_stats_v1_4, queue::write_stats_v1_4);
     /// `ofp_table_stats`.
     TABLE_STATS: TableStats = V1_0 (table::read_stats_v1_0, table::write_stats_v1_0),
+        V1_1 (table::read_stats_v1_1, table::write_stats_v1_1),
         V1_2 (table::read_stats_v1_2, table::write_stats_v1_2),
         V1_3 (table::read_stats_v1_3, table::write_stats_v1_3);
     /// `ofp_table_mod`; 1.0 has none.
@@ -171,6 +173,10 @@ pub(crate) struct MatchCodec {
 /// `ofp_match`.
 pub(crate) static MATCH: ByVersion<MatchCodec> = ByVersion::new(&[
     (Version::V1_0, MatchCodec { read: compat::matching::read, write: compat::matching::write }),
+    (
+        Version::V1_1,
+        MatchCodec { read: compat::matching_v1_1::read, write: compat::matching_v1_1::write },
+    ),
     (Version::V1_2, MatchCodec { read: matching::read_oxm, write: matching::write_oxm }),
 ]);
 
@@ -187,7 +193,7 @@ pub(crate) static INSTRUCTIONS: ByVersion<InstructionsCodec> = ByVersion::new(&[
         InstructionsCodec { read: instruction::read_bare, write: instruction::write_bare },
     ),
     (
-        Version::V1_2,
+        Version::V1_1,
         InstructionsCodec { read: instruction::read_all, write: instruction::write_all },
     ),
     (

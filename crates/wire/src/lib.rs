@@ -1,8 +1,8 @@
-//! Codec of OpenFlow messages, 1.0 and 1.2 to 1.5: decode a frame to a message, encode a message
-//! to a frame.
+//! Codec of OpenFlow messages, 1.0 to 1.5: decode a frame to a message, encode a message to a
+//! frame.
 //!
-//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0, 1.2
-//! or 1.4, of 1.0.2, 1.2 and 1.4.0.
+//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0, 1.1,
+//! 1.2 or 1.4, of 1.0.2, 1.1.0, 1.2 and 1.4.0.
 //!
 //! ```
 //! use openflow::{Error, Message, Version, Xid};
@@ -20,10 +20,10 @@
 //! ```
 //!
 //! All versions stand side by side in one file per concept (a flow-mod, an action, a port),
-//! because what they say alike is most of it; what 1.0 says in words of its own is translated in
-//! `compat`. A decode error *is* one of the protocol's errors, so a bad message becomes its
-//! `OFPT_ERROR` without translation. The crate has no state, no input and output, and no clock;
-//! bytes from outside must never make it panic or allocate more than they justify.
+//! because what they say alike is most of it; what 1.0 and 1.1 say in words of their own is
+//! translated in `compat`. A decode error *is* one of the protocol's errors, so a bad message
+//! becomes its `OFPT_ERROR` without translation. The crate has no state, no input and output, and
+//! no clock; bytes from outside must never make it panic or allocate more than they justify.
 #![forbid(unsafe_code)]
 
 mod action;

@@ -1,4 +1,5 @@
-//! A match: `ofp_match` of 1.3 as a list of OXM fields (clause 7.2.3), of 1.0 as the twelve-tuple.
+//! A match: `ofp_match` of 1.3 as a list of OXM fields (clause 7.2.3), of 1.0 as the twelve-tuple,
+//! of 1.1 as its successor with masks.
 
 use openflow::field::FIELDS;
 use openflow::{Error, Match};
@@ -9,7 +10,7 @@ use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
 /// `OFPMT_OXM`; the only other type, `OFPMT_STANDARD`, is 1.1's.
-const TYPE_OXM: u16 = 1;
+pub(crate) const TYPE_OXM: u16 = 1;
 
 /// Purpose of a match, which decides how much of it must be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,7 +67,7 @@ fn write_monitor_header(w: &mut Writer<'_>, more: bool) -> writer::WriteResult<(
     Ok(())
 }
 
-/// Reads a request. 1.0 and 1.2 have no flags for requests, so there `more` is never set.
+/// Reads a request. Those before 1.3 have no flags for requests, so there `more` is never set.
 pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRequest> {
     use MultipartRequestBody as Body;
     let start = r.clone();

@@ -1,10 +1,10 @@
 //! Packets between switch and controller: packet-in and packet-out (clauses 7.4.1 and 7.3.7).
 //!
 //! 1.0's packet-in carries the ingress port alone: table, cookie and the other fields of the match
-//! are not carried, which is 1.0's meaning and not an error; in 1.2 the cookie is not. 1.0's
-//! packet-out with ingress port 0 is read as one without a port. That of 1.5 has a match in place
-//! of the port, which is all that it may have: tables see no other field of the pipeline of such a
-//! packet.
+//! are not carried, which is 1.0's meaning and not an error; in 1.1 the table and the physical port
+//! are, in 1.2 all but the cookie. Their packet-out with ingress port 0 is read as one without a
+//! port where there is no error for it. That of 1.5 has a match in place of the port, which is all
+//! that it may have: tables see no other field of the pipeline of such a packet.
 
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
 use openflow::translate::Context;
@@ -21,6 +21,32 @@ pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let reason = PacketInReason::from_number_in(r.version, r.u8()?);
     r.skip(1)?;
     let (table_id, cookie) = (TableId(0), Cookie(u64::MAX));
+    let data = r.rest().to_vec();
+    let (userdata, continuation) = (Vec::new(), Vec::new());
+    Ok(PacketIn {
+        buffer_id,
+        total_len,
+        reason,
+        table_id,
+        cookie,
+        matching,
+        data,
+        userdata,
+        continuation,
+        controller_id: 0,
+    })
+}
+
+pub(crate) fn read_in_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
+    let buffer_id = r.buffer_id()?;
+    let (in_port, in_phy_port) = (r.port()?, r.port()?);
+    let mut matching = Match::any().with(Field::InPort, in_port.0.into());
+    if in_phy_port != in_port {
+        matching = matching.with(Field::InPhyPort, in_phy_port.0.into());
+    }
+    let total_len = r.u16()?;
+    let reason = PacketInReason::from_number_in(r.version, r.u8()?);
+    let (table_id, cookie) = (TableId(r.u8()?), Cookie(u64::MAX));
     let data = r.rest().to_vec();
     let (userdata, continuation) = (Vec::new(), Vec::new());
     Ok(PacketIn {
@@ -77,6 +103,20 @@ pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Wr
     w.port(port.ok_or_else(|| w.unsupported("packet-in without an ingress port"))?)?;
     w.u8(packet.reason.nearest_in(w.version).number());
     w.zeros(1);
+    w.bytes(&packet.data);
+    Ok(())
+}
+
+pub(crate) fn write_in_v1_1(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
+    w.buffer_id(packet.buffer_id)?;
+    let port = packet.in_port();
+    let port = port.ok_or_else(|| w.unsupported("packet-in without an ingress port"))?;
+    let physical = packet.matching.exact(Field::InPhyPort).and_then(|it| u32::try_from(it).ok());
+    w.port(port)?;
+    w.port(physical.map_or(port, PortNo))?;
+    w.u16(packet.total_len);
+    w.u8(packet.reason.nearest_in(w.version).number());
+    w.u8(packet.table_id.0);
     w.bytes(&packet.data);
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(crate) fn read_desc_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc>
 }
 
 /// Reads one description of 64 bytes.
-pub(crate) fn read_desc_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc> {
+pub(crate) fn read_desc_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc> {
     Ok(PortDesc {
         port_no: r.port()?,
         hw_addr: read_hw_addr(r)?,
@@ -108,7 +108,7 @@ pub(crate) fn write_desc_v1_0(w: &mut Writer<'_>, desc: &PortDesc) -> writer::Wr
     Ok(())
 }
 
-pub(crate) fn write_desc_v1_2(w: &mut Writer<'_>, desc: &PortDesc) -> writer::WriteResult<()> {
+pub(crate) fn write_desc_v1_1(w: &mut Writer<'_>, desc: &PortDesc) -> writer::WriteResult<()> {
     w.port(desc.port_no)?;
     write_hw_addr(w, desc.hw_addr);
     w.text(&desc.name, NAME_LEN);
@@ -165,7 +165,7 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
     Ok(PortMod { port_no, hw_addr, config, mask, advertise })
 }
 
-pub(crate) fn read_mod_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
+pub(crate) fn read_mod_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
     let (port_no, hw_addr) = (r.port()?, read_hw_addr(r)?);
     let config = PortConfig::from_bits_retain(r.u32()?);
     let mask = PortConfig::from_bits_retain(r.u32()?);
@@ -200,7 +200,7 @@ pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, port: &PortMod) -> writer::Writ
     Ok(())
 }
 
-pub(crate) fn write_mod_v1_2(w: &mut Writer<'_>, port: &PortMod) -> writer::WriteResult<()> {
+pub(crate) fn write_mod_v1_1(w: &mut Writer<'_>, port: &PortMod) -> writer::WriteResult<()> {
     w.port(port.port_no)?;
     write_hw_addr(w, port.hw_addr);
     w.u32(port.config.bits());

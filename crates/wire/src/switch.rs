@@ -1,7 +1,7 @@
 //! Features and settings of a switch: features reply and switch configuration
 //! (clauses 7.3.1 and 7.3.2).
 //!
-//! 1.0 lists the actions and ports of the switch here, 1.2 the ports; 1.3 asks for them by
+//! 1.0 lists the actions and ports of the switch here, 1.1 and 1.2 the ports; 1.3 asks for them by
 //! multipart requests, so a features reply of 1.3 that holds them is refused rather than cut.
 
 use openflow::DatapathId;
@@ -20,7 +20,7 @@ pub(crate) fn read_features_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<Featu
     Ok(features)
 }
 
-pub(crate) fn read_features_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
+pub(crate) fn read_features_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<Features> {
     let mut features = read_identity(r)?;
     r.skip(3)?;
     features.capabilities = Capabilities::from_bits_retain(r.u32()?);
@@ -66,7 +66,7 @@ pub(crate) fn write_features_v1_0(
     features.ports.iter().try_for_each(|desc| layout::PORT_DESC.write(w, desc))
 }
 
-pub(crate) fn write_features_v1_2(
+pub(crate) fn write_features_v1_1(
     w: &mut Writer<'_>,
     features: &Features,
 ) -> writer::WriteResult<()> {

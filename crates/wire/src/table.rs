@@ -115,6 +115,34 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<TableSta
     })
 }
 
+pub(crate) fn read_stats_v1_1(r: &mut Reader<'_>) -> reader::ReadResult<TableStats> {
+    let table_id = TableId(r.u8()?);
+    r.skip(7)?;
+    let name = r.text(NAME_LEN)?;
+    let (wildcards, matches) = (r.u32()?.into(), r.u32()?.into());
+    let (instructions, write_actions, apply_actions) = (r.u32()?, r.u32()?, r.u32()?);
+    let config = r.u32()?;
+    let abilities = TableAbilities {
+        matches,
+        wildcards,
+        write_actions,
+        apply_actions,
+        instructions,
+        config,
+        ..TableAbilities::default()
+    };
+    Ok(TableStats {
+        table_id,
+        name,
+        abilities,
+        max_entries: r.u32()?,
+        active_count: r.u32()?,
+        lookup_count: r.u64()?,
+        matched_count: r.u64()?,
+        ..TableStats::default()
+    })
+}
+
 pub(crate) fn read_stats_v1_2(r: &mut Reader<'_>) -> reader::ReadResult<TableStats> {
     let table_id = TableId(r.u8()?);
     r.skip(7)?;
@@ -160,6 +188,25 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &TableStats) -> writer
     w.zeros(3);
     w.text(&stats.name, NAME_LEN);
     w.u32(stats.wildcards);
+    w.u32(stats.max_entries);
+    write_counters(w, stats);
+    Ok(())
+}
+
+pub(crate) fn write_stats_v1_1(w: &mut Writer<'_>, stats: &TableStats) -> writer::WriteResult<()> {
+    let abilities = &stats.abilities;
+    let bits = |w: &Writer<'_>, bits: u64| {
+        u32::try_from(bits).map_err(|_| w.unsupported("bit of a table's match"))
+    };
+    w.u8(stats.table_id.0);
+    w.zeros(7);
+    w.text(&stats.name, NAME_LEN);
+    w.u32(bits(w, abilities.wildcards)?);
+    w.u32(bits(w, abilities.matches)?);
+    w.u32(abilities.instructions);
+    w.u32(abilities.write_actions);
+    w.u32(abilities.apply_actions);
+    w.u32(abilities.config);
     w.u32(stats.max_entries);
     write_counters(w, stats);
     Ok(())

@@ -57,7 +57,7 @@ pub(super) fn miss_to_controller(table_id: TableId) -> FlowMod {
 pub(super) fn keep_to_link(sw: &mut Switch) {
     let lldp = Match::any().with(Field::EthType, LLDP.into());
     sw.flow_mod(entry(LINK_LOCAL_PRIORITY + 1, lldp, vec![to_controller()]));
-    if sw.version().has_oxm() {
+    if sw.version().has_masked_addresses() {
         let mask = 0xffff_ffff_fff0;
         let group = Match::any().with_masked(Field::EthDst, LINK_LOCAL.into(), mask);
         sw.flow_mod(entry(LINK_LOCAL_PRIORITY, group, Vec::new()));

@@ -270,7 +270,7 @@ impl App for LoadBalancer {
             return;
         }
         if !sw.version().has_groups() {
-            return needs(sw, "load-balancer", "groups (OpenFlow 1.2)");
+            return needs(sw, "load-balancer", "groups (OpenFlow 1.1)");
         }
         self.forwarding.switch_ready(sw);
         // To delete a group is to delete the entries that use it: not from under another master's.

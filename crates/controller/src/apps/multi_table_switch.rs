@@ -37,7 +37,7 @@ impl App for MultiTableSwitch {
     fn switch_ready(&mut self, sw: &mut Switch) {
         self.places.remove(&sw.dpid());
         if !sw.version().has_pipeline() {
-            return needs(sw, "multi-table-switch", "two flow tables (OpenFlow 1.2)");
+            return needs(sw, "multi-table-switch", "two flow tables (OpenFlow 1.1)");
         }
         self.places.insert(sw.dpid(), AddressTable::default());
         sw.clear_flows();

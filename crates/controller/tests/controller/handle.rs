@@ -336,6 +336,47 @@ fn apply_gives_the_first_refusal_and_its_place_over_batches() {
     assert_eq!(network.block_on(handle.apply(sw, vec![])), Ok(()), "a barrier alone");
 }
 
+/// The tables of the deletes among the messages that the switch has got.
+fn deleted_in(messages: &[Message]) -> Vec<u8> {
+    let tables = messages.iter().filter_map(|message| match message {
+        Message::FlowMod(entry) if entry.command == FlowModCommand::Delete => {
+            Some(entry.table_id.0)
+        }
+        _ => None,
+    });
+    tables.collect()
+}
+
+#[test]
+fn a_delete_of_all_tables_over_1_1_is_one_for_each() {
+    let mut network = TestNetwork::new(AppList::one(|| controller::apps::Hub));
+    let handle = network.handle();
+    let delete = || Message::FlowMod(controller::delete_all());
+    let each: Vec<u8> = (0..254).collect();
+    for (dpid, version, tables) in
+        [(1, Version::V1_1, &*each), (2, Version::V1_2, &[255]), (3, Version::V1_3, &[255])]
+    {
+        let sw = network.add_switch(TestSwitch::new(dpid, 1).with_version(version));
+        assert_eq!(deleted_in(&network.take_messages(sw)), tables, "{version}: of an app");
+        handle.send(sw, delete()).unwrap();
+        network.advance(Duration::ZERO);
+        assert_eq!(deleted_in(&network.take_messages(sw)), tables, "{version}: sent");
+        network.block_on(handle.apply(sw, vec![add(1), delete(), add(2)])).unwrap();
+        let got = network.take_messages(sw);
+        assert_eq!(deleted_in(&got), tables, "{version}: applied");
+        let added = got.iter().filter(|message| matches!(message, Message::FlowMod(_))).count();
+        assert_eq!(added, tables.len() + 2, "{version}");
+    }
+    // A refusal has the place of the message in the caller's list.
+    let sw = DatapathId(1);
+    network.answer(sw, |message| match message {
+        Message::FlowMod(entry) if entry.priority == 7 => Some(refusal(Error::FlowModTableFull)),
+        _ => None,
+    });
+    let refused = network.block_on(handle.apply(sw, vec![add(1), delete(), add(7), add(2)]));
+    assert!(matches!(refused, Err(HandleError::Refused { index: 2, .. })), "{refused:?}");
+}
+
 #[test]
 fn an_answer_without_a_last_part_is_given_up() {
     let mut network = TestNetwork::new(empty());

@@ -5,6 +5,7 @@
 //! packet's way.
 
 use openflow::action::MAX_LEN_NO_BUFFER;
+use openflow::field::VID_PRESENT;
 use openflow::message::PacketInReason;
 use openflow::text::{format_actions, format_flow_mod};
 use openflow::{Action, BitRange, Field, Learn, PortNo, TableId};
@@ -85,16 +86,20 @@ impl Run<'_> {
             Action::SetNwTos(tos) => Ok(rewrite::set_nw_tos(frame, tos)),
             Action::SetTpSrc(port) => Ok(rewrite::set_tp_src(frame, port)),
             Action::SetTpDst(port) => Ok(rewrite::set_tp_dst(frame, port)),
+            // Of 1.1: the same of headers that the packet has.
+            Action::SetTagVid(vid) => set(Field::VlanVid, VID_PRESENT as u64 | u64::from(vid)),
+            Action::SetTagPcp(pcp) => set(Field::VlanPcp, pcp.into()),
+            Action::SetNwEcn(ecn) => set(Field::IpEcn, ecn.into()),
+            Action::SetMplsLabel(label) => set(Field::MplsLabel, label.into()),
+            Action::SetMplsTc(class) => set(Field::MplsTc, class.into()),
             Action::SetVlanVid(vid) => Ok(rewrite::set_vlan_vid(frame, vid)),
             Action::SetVlanPcp(pcp) => Ok(rewrite::set_vlan_pcp(frame, pcp)),
             // A tunnel id stands beside the packet, not in it.
             Action::SetField { field, value } => Ok(packet.write(field, value)),
             Action::Load { bits, dst, value } => Ok(packet.write_bits(dst, bits, value.into())),
-            Action::Move { n_bits, src_offset, dst_offset, src, dst } => {
-                let (key, to) = (packet.key(), BitRange { offset: dst_offset, n_bits });
-                Ok(key.has(src) && packet.write_bits(dst, to, key.get(src) >> src_offset))
-            }
-            Action::Push { .. }
+            Action::Move { .. }
+            | Action::Enqueue { .. }
+            | Action::Push { .. }
             | Action::Pop { .. }
             | Action::Bundle(_)
             | Action::BundleLoad(_)
@@ -117,11 +122,6 @@ impl Run<'_> {
             Action::PopQueue => Ok(packet.choose_queue(None)),
             Action::Output { port, max_len } => {
                 self.send_to(packet, port, max_len, by);
-                Ok(true)
-            }
-            Action::Enqueue { port, queue } => {
-                let queued = PacketState { queue: Some(queue), ..packet.clone() };
-                self.send_to(&queued, port, MAX_LEN_NO_BUFFER, by);
                 Ok(true)
             }
             Action::Group(id) => {
@@ -147,7 +147,13 @@ impl Run<'_> {
     /// An action of which what it writes, or where the packet goes, is found out here; whether it
     /// fits the packet.
     fn find(&mut self, packet: &mut PacketState, action: &Action, by: Origin) -> bool {
-        if let Action::Push { offset, src, n_bits } = *action {
+        if let Action::Move { n_bits, src_offset, dst_offset, src, dst } = *action {
+            let (key, to) = (packet.key(), BitRange { offset: dst_offset, n_bits });
+            return key.has(src) && packet.write_bits(dst, to, key.get(src) >> src_offset);
+        } else if let Action::Enqueue { port, queue } = *action {
+            let queued = PacketState { queue: Some(queue), ..packet.clone() };
+            self.send_to(&queued, port, MAX_LEN_NO_BUFFER, by);
+        } else if let Action::Push { offset, src, n_bits } = *action {
             let value = packet.key().get(src) >> offset;
             packet.stack.push(if n_bits < 128 { value & ((1 << n_bits) - 1) } else { value });
             if packet.stack.len() > STACK_MAX {

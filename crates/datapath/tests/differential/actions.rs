@@ -146,6 +146,7 @@ pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Random) -> Actio
     match rng.weighted(&[30, 24, 12, 4, 6, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3, 14]) {
         16 => with_parts(matching, rng),
         0 => output(rng),
+        1 if rng.percent(10) => action_1_1(rng),
         1 => set_field(matching, key, rng),
         2 => Action::Group(GroupId(1 + rng.below(6) as u32)),
         3 => Action::SetQueue(QueueId(rng.below(3) as u32)),
@@ -162,6 +163,17 @@ pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Random) -> Actio
         13 => Action::DecMplsTtl,
         14 => Action::CopyTtlOut,
         _ => Action::CopyTtlIn,
+    }
+}
+
+/// One of 1.1's actions that no other version has, which groups keep as they are.
+fn action_1_1(rng: &mut Random) -> Action {
+    match rng.below(5) {
+        0 => Action::SetTagVid(rng.below(4096) as u16),
+        1 => Action::SetTagPcp(rng.below(8) as u8),
+        2 => Action::SetNwEcn(rng.below(4) as u8),
+        3 => Action::SetMplsLabel(rng.below(1 << 20) as u32),
+        _ => Action::SetMplsTc(rng.below(8) as u8),
     }
 }
 

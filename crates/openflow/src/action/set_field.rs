@@ -1,19 +1,20 @@
-//! Set-field and the actions of 1.0 that it took the place of, each as the other.
+//! Set-field and the actions of 1.0 and 1.1 that it took the place of, each as the other.
 //!
-//! Both ways are read off the rows: an action of 1.0 whose successor is set-field names the fields
-//! that it writes and the type of its argument. No action is named here.
+//! Both ways are read off the rows: an action of theirs whose successor is set-field names the
+//! fields that it writes and the type of its argument. No action is named here.
 
-use super::{ACTIONS, Action, ActionKind, ReadArguments};
+use super::{ACTIONS, Action, ActionKind, ActionRow, ReadArguments};
 use crate::field::{Field, VID_PRESENT};
 use crate::id::PortNo;
 use crate::learn::Learn;
 use crate::members::Members;
 use crate::to_controller::ToController;
+use crate::version::Version;
 
 impl Action {
-    /// The set-field that does the same as an action of 1.0. Of several fields, as the ports of the
-    /// transport protocols are, it is the first that packets have. `None` for other actions, and
-    /// where packets have none of the fields for certain.
+    /// The set-field that does the same as an action of 1.0 or 1.1. Of several fields, as the ports
+    /// of the transport protocols are, it is the first that packets have. `None` for other actions,
+    /// and where packets have none of the fields for certain.
     #[must_use]
     pub fn as_set_field(&self, packets_have: impl Fn(Field) -> bool) -> Option<Self> {
         if self.kind().row().successor != Some(ActionKind::SetField) {
@@ -23,18 +24,16 @@ impl Action {
             [only] => *only,
             several => *several.iter().find(|field| packets_have(**field))?,
         };
-        // Setting an id in 1.0 implies a tag.
+        // Setting an id implies a tag.
         let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
         Some(Self::set_field(field, self.written()? & field.full_mask() | tag))
     }
 
-    /// The action of 1.0 that does the same as a set-field. `None` where 1.0 has none for the
-    /// field, or the value cannot be its argument: an id that says that there is no tag.
+    /// The action of a version without set-field that does the same. `None` where it has none for
+    /// the field, or the value cannot be its argument: an id that says that there is no tag.
     #[must_use]
-    pub fn before_set_field(field: Field, value: u128) -> Option<Self> {
-        let row = ACTIONS
-            .iter()
-            .find(|row| row.successor == Some(ActionKind::SetField) && row.writes.always(field))?;
+    pub fn before_set_field(version: Version, field: Field, value: u128) -> Option<Self> {
+        let row = ActionKind::setting(version, field)?.row();
         if value & !field.full_mask() != 0 {
             return None;
         }
@@ -42,6 +41,19 @@ impl Action {
         let value = value.checked_sub(tag)? << row.accepts.unwritten_bits();
         let action = Self::read(row.kind, &mut OneNumber(value)).ok()?;
         action.is_accepted().then_some(action)
+    }
+}
+
+impl ActionKind {
+    /// The action of a version without set-field that writes the field.
+    #[must_use]
+    pub fn setting(version: Version, field: Field) -> Option<Self> {
+        let sets = |row: &&ActionRow| {
+            row.successor == Some(Self::SetField)
+                && row.writes.always(field)
+                && row.kind.number(version).is_some()
+        };
+        ACTIONS.iter().find(sets).map(|row| row.kind)
     }
 }
 
@@ -102,33 +114,45 @@ mod tests {
     use super::{ACTIONS, ActionKind};
     use crate::action::{Action, Fields};
     use crate::field::{Field, VID_PRESENT};
+    use crate::version::Version;
 
     #[test]
     fn each_replaced_action_is_its_set_field_and_back() {
-        let mut fields = 0;
+        let mut fields = [0; Version::ALL.len()];
         for row in ACTIONS.iter().filter(|row| row.successor == Some(ActionKind::SetField)) {
             let Fields::These(written) = row.writes else { panic!("{} names none", row.text) };
-            for &field in written {
-                let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
-                for value in [0, 1, field.full_mask() & !tag] {
-                    let action = Action::before_set_field(field, value | tag).unwrap();
-                    assert_eq!(action.kind(), row.kind);
-                    let back = action.as_set_field(|other| other == field);
-                    assert_eq!(back, Some(Action::set_field(field, value | tag)), "{}", row.text);
+            let has_row = |version: &&Version| row.kind.number(**version).is_some();
+            for &version in Version::ALL.iter().filter(has_row) {
+                for &field in written {
+                    let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
+                    for value in [0, 1, field.full_mask() & !tag] {
+                        let action = Action::before_set_field(version, field, value | tag);
+                        let action = action.unwrap();
+                        assert_eq!(action.kind(), row.kind);
+                        let back = action.as_set_field(|other| other == field);
+                        let set = Action::set_field(field, value | tag);
+                        assert_eq!(back, Some(set), "{}", row.text);
+                    }
+                    fields[version as usize] += 1;
                 }
-                fields += 1;
             }
         }
-        assert_eq!(fields, 13);
+        assert_eq!(fields[..3], [13, 16, 0]);
     }
 
     #[test]
-    fn fields_that_1_0_cannot_set_have_no_action() {
-        assert_eq!(Action::before_set_field(Field::Ipv6Dst, 1), None);
-        assert_eq!(Action::before_set_field(Field::VlanVid, 5), None);
-        assert_eq!(Action::before_set_field(Field::VlanPcp, 8), None);
-        assert_eq!(Action::before_set_field(Field::IpDscp, 64), None);
-        assert_eq!(Action::before_set_field(Field::IpDscp, 1 << 127), None);
+    fn fields_that_a_version_cannot_set_have_no_action() {
+        let v1_0 = |field, value| Action::before_set_field(Version::V1_0, field, value);
+        assert_eq!(v1_0(Field::MplsLabel, 1), None);
+        for version in [Version::V1_0, Version::V1_1] {
+            let before = |field, value| Action::before_set_field(version, field, value);
+            assert_eq!(before(Field::Ipv6Dst, 1), None);
+            assert_eq!(before(Field::VlanVid, 5), None);
+            assert_eq!(before(Field::VlanPcp, 8), None);
+            assert_eq!(before(Field::IpDscp, 64), None);
+            assert_eq!(before(Field::IpDscp, 1 << 127), None);
+        }
+        assert_eq!(Action::before_set_field(Version::V1_2, Field::EthSrc, 1), None);
         assert_eq!(Action::SetTpDst(80).as_set_field(|_| false), None);
         assert_eq!(Action::PopVlan.as_set_field(|_| true), None);
     }

@@ -27,8 +27,6 @@ pub(super) const ALIASES: &[(&str, ActionKind)] = &[
     ("set_nw_ttl", ActionKind::SetNwTtl),
     ("dec_nw_ttl", ActionKind::DecNwTtl),
     ("mod_vlan_id", ActionKind::SetVlanVid),
-    ("set_vlan_vid", ActionKind::SetVlanVid),
-    ("set_vlan_pcp", ActionKind::SetVlanPcp),
 ];
 
 /// Reads an action list such as `dec_ttl,output:2`; `drop` or nothing is the empty list.

@@ -240,7 +240,10 @@ fn format_rule(priority: u16, matching: &Match, names: &PortNames) -> String {
 
 /// 1.0 has no tag without its priority: of a packet without a tag all bits of both are known.
 fn in_words_of(version: Version, rule: String) -> String {
-    if version.has_oxm() { rule } else { rule.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000") }
+    if version.has_masked_addresses() {
+        return rule;
+    }
+    rule.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")
 }
 
 /// The match of a flow entry as `dump-flows` prints it.

@@ -161,10 +161,10 @@ fn words_or_bits(bits: u32, names: &[(u32, &str)]) -> String {
 }
 
 fn format_features(version: Version, features: &Features) -> String {
-    let (group, last) = if version.has_groups() {
-        ("GROUP_STATS", (1 << 8, "PORT_BLOCKED"))
-    } else {
-        ("STP", (1 << 7, "ARP_MATCH_IP"))
+    let group = if version.has_groups() { "GROUP_STATS" } else { "STP" };
+    let last = match version.has_arp_match_capability() {
+        true => (1 << 7, "ARP_MATCH_IP"),
+        false => (1 << 8, "PORT_BLOCKED"),
     };
     let mut names = vec![
         (1, "FLOW_STATS"),
@@ -218,6 +218,8 @@ pub(super) fn action_words(version: Version, bits: u32) -> String {
     // In the order of Open vSwitch, then what it does not have.
     let order: &[u16] = if version.has_set_field() {
         &[0, 22, 25, 18, 17, 23, 24, 15, 16, 19, 20, 21]
+    } else if version.has_push() {
+        &[0, 22, 1, 2, 18, 17, 3, 4, 5, 6, 7, 8, 23, 9, 10, 24, 13, 14, 15, 16, 19, 20, 21]
     } else {
         &[0, 11]
     };

@@ -43,7 +43,7 @@ pub(super) fn format_tables(version: Version, tables: &[TableStats]) -> String {
             out += &format!("\n  table {number}{name}:\n    {}", counts(table));
             out += &match (version.has_table_desc_in_stats(), has_features) {
                 (true, true) => "\n    (same features)".to_owned(),
-                (true, false) if version.has_oxm() => {
+                (true, false) if version.has_pipeline() => {
                     abilities_text(version, table, abilities_before)
                 }
                 (true, false) => features_text(table),
@@ -176,13 +176,28 @@ const FIELDS_1_2: &[(&str, &[(Field, &str)])] = &[
     ),
 ];
 
+/// The members of 1.1's match by their numbers, with their words, in Open vSwitch's order.
+const MEMBERS_1_1: &[(&str, &[(u32, &str)])] = &[
+    ("", &[(15, "metadata")]),
+    ("in", &[(0, "port")]),
+    ("eth", &[(11, "src"), (12, "dst"), (3, "type")]),
+    ("vlan", &[(1, "vid"), (2, "pcp")]),
+    ("mpls", &[(8, "label"), (9, "tc")]),
+    ("ip", &[(13, "src"), (14, "dst")]),
+    ("nw", &[(5, "proto"), (4, "tos")]),
+    ("tcp", &[(6, "src"), (7, "dst")]),
+];
+
 /// The words of a bitmap of fields.
-fn field_words(bits: u64) -> String {
+fn field_words(version: Version, bits: u64) -> String {
+    if version.has_tuple_matches() {
+        return words(MEMBERS_1_1, |number| bits >> number & 1 != 0);
+    }
     words(FIELDS_1_2, |field| bits >> field.row().oxm & 1 != 0)
 }
 
-/// The features of a table that 1.2's counters have, without those that are the same as in the
-/// table before.
+/// The features of a table that the counters of 1.1 and 1.2 have, without those that are the same
+/// as in the table before.
 fn abilities_text(version: Version, table: &TableStats, before: Option<&TableAbilities>) -> String {
     let can = &table.abilities;
     let mut out = String::new();
@@ -203,7 +218,9 @@ fn abilities_text(version: Version, table: &TableStats, before: Option<&TableAbi
         let known: Vec<&str> = INSTRUCTIONS.iter().filter(is_set).map(|row| row.text).collect();
         out += "\n    instructions (table miss and others):";
         out += &format!("\n      instructions: {}", known.join(" "));
-        let is_same = before.is_some_and(|before| actions(before) == actions(can));
+        // As Open vSwitch, which repeats the actions where none sets a field by its name.
+        let is_same = can.write_setfields != 0
+            && before.is_some_and(|before| actions(before) == actions(can));
         out +=
             &if is_same { "\n      (same actions)".to_owned() } else { actions_text(version, can) };
     }
@@ -212,8 +229,8 @@ fn abilities_text(version: Version, table: &TableStats, before: Option<&TableAbi
         return out + "\n    (same matching)";
     }
     let lines = [
-        ("exact match or wildcard", field_words(can.matches & can.wildcards)),
-        ("must exact match", field_words(can.matches & !can.wildcards)),
+        ("exact match or wildcard", field_words(version, can.matches & can.wildcards)),
+        ("must exact match", field_words(version, can.matches & !can.wildcards)),
     ];
     if can.matches != 0 {
         out += "\n    matching:";
@@ -233,7 +250,7 @@ fn actions_text(version: Version, can: &TableAbilities) -> String {
     let list = |name: &str, (actions, fields): (u32, u64)| {
         let mut out = format!("\n      {name} features:");
         out += &format!("\n        actions: {}", action_words(version, actions));
-        let fields = field_words(fields);
+        let fields = field_words(version, fields);
         if !fields.is_empty() {
             out += &format!("\n        supported on Set-Field: {fields}");
         }

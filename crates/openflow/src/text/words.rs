@@ -10,8 +10,6 @@ use super::lex::Piece;
 /// `reg0`, is not written here.
 const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["set_tunnel"], OVS, "set_field:VALUE->tun_id"),
-    (&["set_mpls_label"], "of OpenFlow 1.1", "set_field:VALUE->mpls_label"),
-    (&["set_mpls_tc"], "of OpenFlow 1.1", "set_field:VALUE->mpls_tc"),
     (&["fin_timeout"], OVS, "idle and hard timeouts"),
     (&["sample"], OVS, NOTHING),
     (&["ct", "nat", "ct_clear", "ct_state", "ct_zone", "ct_mark", "ct_label"], OVS, NO_TRACKING),

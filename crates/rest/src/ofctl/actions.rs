@@ -32,8 +32,11 @@ type Shapes = LazyLock<Vec<&'static Shape>>;
 
 /// Actions that a group's bucket may have.
 pub(crate) static BUCKET_ACTIONS: Shapes = LazyLock::new(|| {
-    let all = ACTIONS.iter();
-    all.map(|row| shape(row.ryu, (row.doc, row.argument_docs), row.keys, row.arguments)).collect()
+    // Actions of one name are those of different versions, with the same keys.
+    let named = |index: usize, name: &str| ACTIONS[..index].iter().any(|row| row.ryu == name);
+    let all = ACTIONS.iter().enumerate().filter(|(index, row)| !named(*index, row.ryu));
+    all.map(|(_, row)| shape(row.ryu, (row.doc, row.argument_docs), row.keys, row.arguments))
+        .collect()
 });
 
 /// Instructions that Ryu has a name for.
@@ -109,8 +112,10 @@ fn reserved(key: &str) -> Option<&'static Reserved> {
     }
 }
 
-fn action_kind(name: &str) -> Option<ActionKind> {
-    ACTIONS.iter().find(|row| row.ryu == name).map(|row| row.kind)
+/// The action of this name, that of the version where several have it.
+fn action_kind(name: &str, version: Version) -> Option<ActionKind> {
+    let named = || ACTIONS.iter().filter(|row| row.ryu == name).map(|row| row.kind);
+    named().find(|kind| kind.is_in(version)).or_else(|| named().next())
 }
 
 fn instruction_kind(name: &str) -> Option<InstructionKind> {
@@ -119,7 +124,7 @@ fn instruction_kind(name: &str) -> Option<InstructionKind> {
 
 /// Whether a version has an action or instruction of this type.
 fn is_in(version: Version, name: &str) -> bool {
-    action_kind(name).is_some_and(|kind| kind.is_in(version))
+    action_kind(name, version).is_some_and(|kind| kind.is_in(version))
         || instruction_kind(name).is_some_and(|kind| kind.is_in(version))
 }
 
@@ -192,8 +197,8 @@ pub(crate) fn applied(fields: &Fields<'_>, version: Version) -> Result<Vec<Actio
 
 fn action(fields: &Fields<'_>, version: Version) -> Result<Action, Problem> {
     let name = fields.name();
-    let kind =
-        action_kind(name).ok_or_else(|| fields.problem("type", format!("{name} is no action")))?;
+    let kind = action_kind(name, version)
+        .ok_or_else(|| fields.problem("type", format!("{name} is no action")))?;
     let mut arguments = Reading { fields, version, keys: kind.row().keys.iter(), field: None };
     let action = Action::read(kind, &mut arguments)?;
     if action.clones_deep() > CLONES_DEEP_MAX {
@@ -340,7 +345,7 @@ impl ReadArguments for Reading<'_> {
     /// The text of `ovs-ofctl`, of an action of this name.
     fn members(&mut self) -> Result<Members, Problem> {
         let (key, inner) = self.text()?;
-        let word = action_kind(self.fields.name()).map_or("", |kind| kind.row().text);
+        let word = action_kind(self.fields.name(), self.version).map_or("", |kind| kind.row().text);
         let read = parse_actions(&format!("{word}({inner})"));
         let read = read.map_err(|error| self.fields.problem(key, error.what))?;
         let bundle = match &read[..] {

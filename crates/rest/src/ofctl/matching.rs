@@ -69,7 +69,7 @@ const VLAN_NONE: u64 = 0xffff;
 /// When a key is unknown, has no such value, is not of the version, or lacks what it needs in 1.0.
 pub(crate) fn parse(version: Version, value: &Value, place: &str) -> Result<Match, Problem> {
     let fields = Fields::of(value, &MATCH, place)?;
-    if version.has_oxm() { oxm(&fields, version) } else { tuple(&fields, version) }
+    if version.has_masked_addresses() { oxm(&fields, version) } else { tuple(&fields, version) }
 }
 
 /// The match of the key `match`; every packet where it is missing.
@@ -311,7 +311,7 @@ fn tuple_tos(value: &Value) -> Result<(u128, u128), Problem> {
 pub(crate) fn to_value(version: Version, matching: &Match) -> Value {
     let mut object = Map::new();
     for held in matching.fields() {
-        if version.has_oxm() {
+        if version.has_masked_addresses() {
             let name = printed_name(held.field);
             // Two fields never share a name in one match: their protocols differ.
             object.entry(name).or_insert_with(|| oxm_value(version, held));

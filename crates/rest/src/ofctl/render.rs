@@ -16,7 +16,7 @@ use openflow::port::{
     PacketQueue, PortDesc, PortFeatures, PortState, PortStats, QueueProperty, QueueStats,
 };
 use openflow::table::{TableAbilities, TableStats};
-use openflow::{ActionKind, InstructionKind, Message, PortNo, Version, Xid};
+use openflow::{ActionKind, Field, InstructionKind, Message, PortNo, Version, Xid};
 use serde_json::{Map, Value, json};
 
 /// Bytes before the entries of a multipart reply of 1.3.
@@ -90,7 +90,7 @@ pub(crate) fn table(version: Version, table: &TableStats) -> Value {
     {
         object.insert("name".into(), table.name.as_str().into());
         object.insert("max_entries".into(), table.max_entries.into());
-        if version.has_oxm() {
+        if version.has_pipeline() {
             object.extend(abilities(version, &table.abilities));
         } else {
             object.insert("wildcards".into(), wildcards(table.wildcards));
@@ -99,30 +99,36 @@ pub(crate) fn table(version: Version, table: &TableStats) -> Value {
     value
 }
 
-/// All that a table of 1.2 can do: the names of its bits.
-fn abilities(version: Version, can: &TableAbilities) -> [(String, Value); 10] {
+/// All that a table of 1.1 or 1.2 can do: the names of its bits.
+fn abilities(version: Version, can: &TableAbilities) -> Vec<(String, Value)> {
     let fields = |bits: u64| {
-        TableAbilities::fields(bits)
-            .map(|field| field.row().name.to_uppercase())
-            .collect::<Vec<_>>()
+        let fields: Vec<Field> = match version.has_tuple_matches() {
+            true => TableAbilities::members(bits).collect(),
+            false => TableAbilities::fields(bits).collect(),
+        };
+        fields.iter().map(|field| field.row().name.to_uppercase()).collect::<Vec<_>>()
     };
-    [
+    let mut all = vec![
         ("match", json!(fields(can.matches))),
         ("wildcards", json!(fields(can.wildcards))),
         ("write_actions", json!(action_names(version, can.write_actions))),
         ("apply_actions", json!(action_names(version, can.apply_actions))),
-        ("write_setfields", json!(fields(can.write_setfields))),
-        ("apply_setfields", json!(fields(can.apply_setfields))),
-        ("metadata_match", can.metadata_match.into()),
-        ("metadata_write", can.metadata_write.into()),
         ("instructions", json!(instruction_names(version, can.instructions))),
         ("config", json!(names_of(can.config, &MISS_SETTINGS))),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
+    ];
+    if version.has_set_field() {
+        all.extend([
+            ("write_setfields", json!(fields(can.write_setfields))),
+            ("apply_setfields", json!(fields(can.apply_setfields))),
+            ("metadata_match", can.metadata_match.into()),
+            ("metadata_write", can.metadata_write.into()),
+        ]);
+    }
+    all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The bits of 1.2's settings of a table (`OFPTC_TABLE_MISS_*`); none is set where packets that no
-/// entry matches go to the controller.
+/// The bits of settings of 1.1 and 1.2 of a table (`OFPTC_TABLE_MISS_*`); none is set where packets
+/// that no entry matches go to the controller.
 const MISS_SETTINGS: [(u32, &str); 2] = [(1, "TABLE_MISS_CONTINUE"), (1 << 1, "TABLE_MISS_DROP")];
 
 /// 1.0's wildcards: the bits of its clause 5.2.3, and a count of bits for each address.

@@ -20,7 +20,8 @@ use openflow::{
 use crate::harness::{Controller, Switch};
 
 const ALL: &str = "protocols = \
-    [\"OpenFlow10\", \"OpenFlow12\", \"OpenFlow13\", \"OpenFlow14\", \"OpenFlow15\"]\n";
+    [\"OpenFlow10\", \"OpenFlow11\", \"OpenFlow12\", \"OpenFlow13\", \"OpenFlow14\", \
+    \"OpenFlow15\"]\n";
 
 fn monitor(monitor_id: u32, flags: Flags) -> FlowMonitorRequest {
     let command = FlowMonitorCommand::Add;

@@ -51,6 +51,7 @@ mod span;
 mod statistics;
 mod sweeps;
 mod tier_rig;
+mod version_1_1;
 mod version_1_2;
 mod version_1_4;
 mod version_1_5;

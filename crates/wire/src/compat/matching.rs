@@ -42,7 +42,7 @@ const ETH_TYPE_ARP: u16 = 0x0806;
 
 /// A member of the struct that a match field goes to.
 #[derive(Clone, Copy, Debug)]
-enum Member {
+pub(super) enum Member {
     InPort,
     DlSrc,
     DlDst,
@@ -93,6 +93,11 @@ static MEMBER_OF: [Option<Member>; FIELDS.len()] = {
     }
     member_of
 };
+
+/// The member that a match field goes to.
+pub(super) fn member_of(field: Field) -> Option<Member> {
+    MEMBER_OF[field as usize]
+}
 
 /// The tuple, with what its members mean.
 #[derive(Clone, Copy, Debug)]
@@ -268,7 +273,7 @@ impl Tuple {
 
     /// Puts one field of a match whose prerequisites hold; `None` when 1.0 cannot say it.
     fn put(&mut self, held: &MatchField) -> Option<()> {
-        let member = MEMBER_OF[held.field as usize]?;
+        let member = member_of(held.field)?;
         let number = || held.is_exact().then_some(held.value);
         let wildcard = match member {
             Member::DlVlan => return self.put_vlan_vid(held),
@@ -353,7 +358,7 @@ fn add(matching: &mut Match, field: Field, value: u128) -> Result<(), Error> {
 }
 
 /// The fields that `tp_src` and `tp_dst` are, by the protocol; `None` when it has none in 1.0.
-fn ports_of(matching: &Match) -> Option<(Field, Field)> {
+pub(super) fn ports_of(matching: &Match) -> Option<(Field, Field)> {
     [
         (Field::TcpSrc, Field::TcpDst),
         (Field::UdpSrc, Field::UdpDst),

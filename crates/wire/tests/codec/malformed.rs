@@ -52,7 +52,7 @@ fn errors_and_hellos_are_never_answered() {
 
 #[test]
 fn an_unknown_version_is_answered_in_the_nearest_one_below() {
-    for (version, answered) in [(0, Version::V1_0), (2, Version::V1_0), (99, Version::NEWEST)] {
+    for (version, answered) in [(0, Version::V1_0), (99, Version::NEWEST)] {
         let frame = [version, 5, 0, 8, 0, 0, 0, 1];
         let found = wire::decode(&frame).unwrap_err();
         assert_eq!(found.error, Error::BadRequestBadVersion);

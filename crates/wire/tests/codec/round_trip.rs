@@ -78,9 +78,10 @@ fn every_action_round_trips_in_units_of_eight_bytes() {
                 let action = random::action(&mut Entropy::new(&entropy), version, row.kind);
                 let list = Instruction::ApplyActions(vec![action]);
                 let bytes = round_trip(version, &flow_with(Match::any(), vec![list]));
-                let around = match version.has_oxm() {
-                    false => 72,
-                    true => 64,
+                let around = match (version.has_pipeline(), version.has_oxm()) {
+                    (false, _) => 72,
+                    (true, false) => 56 + 88,
+                    (true, true) => 64,
                 };
                 let len = bytes.len() - around;
                 assert!(len >= 8 && len.is_multiple_of(8), "{version}: {}", row.text);
@@ -93,7 +94,7 @@ fn every_action_round_trips_in_units_of_eight_bytes() {
 fn every_instruction_round_trips() {
     for (index, row) in INSTRUCTIONS.iter().enumerate() {
         for entropy in [Vec::new(), bytes(index)] {
-            for version in [Version::V1_2, Version::V1_3] {
+            for version in [Version::V1_1, Version::V1_2, Version::V1_3] {
                 let mut entropy = Entropy::new(&entropy);
                 let instruction = random::instruction(&mut entropy, version, row.kind);
                 let message = flow_with(Match::any(), vec![instruction]);

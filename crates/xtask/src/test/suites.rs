@@ -14,7 +14,7 @@ use crate::shell;
 /// The variable that names the folder of Open vSwitch's suites.
 const OVS_SUITE: &str = "OVS_SUITE";
 
-/// `contrib/peers/ofctl` for OpenFlow 1.0, 1.2, 1.3, 1.4 and 1.5 against `weir switch`.
+/// `contrib/peers/ofctl` for OpenFlow 1.0 to 1.5 against `weir switch`.
 pub(super) fn ofctl(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("network namespaces need root"));
@@ -25,7 +25,7 @@ pub(super) fn ofctl(context: &Context) -> Result<Tally> {
     let out = context.target().join("ofctl");
     let suite = context.root.join("contrib/peers/ofctl");
     let mut command = context.command(suite.join("run.sh"));
-    command.arg("-o").arg(&out).args(["-v", "10 12 13 14 15"]);
+    command.arg("-o").arg(&out).args(["-v", "10 11 12 13 14 15"]);
     command.arg(context.root.join("contrib/peers/weir-dut.sh"));
     command.env("WEIR", context.weir());
     shell::run(&mut command)?;

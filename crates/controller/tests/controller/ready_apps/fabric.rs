@@ -29,6 +29,9 @@ use std::time::Duration;
 /// Frames that one event may cause.
 const FRAMES_MAX: usize = 5_000;
 
+/// Flow tables of a switch.
+const N_TABLES: u8 = 3;
+
 /// A port by the numbers of switch and port.
 pub(crate) type At = (u64, u32);
 
@@ -90,7 +93,7 @@ impl Fabric {
     pub(crate) fn add_switch(&mut self, dpid: u64, ports: u32, version: Version) {
         let miss = if version.has_table_miss_entry() { Miss::Drop } else { Miss::Controller };
         let settings = Settings { miss, ..Settings::default() };
-        let config = DatapathConfig { n_tables: 3, settings, ..DatapathConfig::default() };
+        let config = DatapathConfig { n_tables: N_TABLES, settings, ..DatapathConfig::default() };
         let now = Nanos(u64::try_from(self.network.now().as_nanos()).unwrap());
         let mut datapath = Fast::new(config, dpid);
         for port in 1..=ports {
@@ -99,7 +102,7 @@ impl Fabric {
         let one = OneSwitch { datapath, version, now };
         let one = Rc::new(RefCell::new(one));
         self.switches.insert(dpid, Rc::clone(&one));
-        let test_switch = TestSwitch::new(dpid, ports).with_version(version);
+        let test_switch = TestSwitch::new(dpid, ports).with_version(version).with_tables(N_TABLES);
         let id = self.network.add_switch(test_switch);
         self.network.answer(id, move |message| one.borrow().statistics(message));
         self.run_until_idle();

@@ -6,7 +6,7 @@
 //! packet (a pop without a tag, a field of a header that is not there) changes nothing.
 
 use openflow::action::{HeaderEffect, MAX_LEN_NO_BUFFER};
-use openflow::field::{Header, Place};
+use openflow::field::{Header, Place, VID_PRESENT};
 use openflow::{Action, BitRange, Field, GroupId, PortNo, QueueId, TableId};
 use packet::rewrite::{self, TtlInvalid, set_field};
 use packet::{Meta, PacketBuf, Shape, extract};
@@ -62,9 +62,7 @@ pub(in crate::fast) fn execute(
             return Executed::Output { port: *port, queue: Some(*queue), max_len };
         }
         Action::Resubmit(port) => return Executed::Resubmit(port.port(), TableId::ALL),
-        Action::ResubmitTable { port, table } => {
-            return Executed::Resubmit(port.port(), *table);
-        }
+        Action::ResubmitTable { port, table } => return Executed::Resubmit(port.port(), *table),
         Action::Learn(_) => return Executed::Learn,
         Action::Exit => return Executed::Exit,
         Action::Controller { .. } | Action::ControllerProperties(_) => return Executed::Controller,
@@ -82,8 +80,7 @@ pub(in crate::fast) fn execute(
             write_found(frame, meta, action)
         }
         Action::OutputReg { bits, src, max_len } => {
-            let number = bits.of(extract(frame.bytes(), meta).get(*src));
-            let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
+            let port = port_in(frame, meta, *bits, *src);
             return Executed::Output { port, queue: None, max_len: *max_len };
         }
         Action::Bundle(_) | Action::BundleLoad(_) => return Executed::Member,
@@ -101,6 +98,11 @@ pub(in crate::fast) fn execute(
         Action::DecNwTtl | Action::DecNwTtlTo(_) => return rewrite::dec_nw_ttl(frame).into(),
         Action::SetVlanVid(vid) => rewrite::set_vlan_vid(frame, *vid),
         Action::SetVlanPcp(pcp) => rewrite::set_vlan_pcp(frame, *pcp),
+        Action::SetTagVid(vid) => set_field(frame, Field::VlanVid, VID_PRESENT | u128::from(*vid)),
+        Action::SetTagPcp(pcp) => set_field(frame, Field::VlanPcp, (*pcp).into()),
+        Action::SetNwEcn(ecn) => set_field(frame, Field::IpEcn, (*ecn).into()),
+        Action::SetMplsLabel(label) => set_field(frame, Field::MplsLabel, (*label).into()),
+        Action::SetMplsTc(class) => set_field(frame, Field::MplsTc, (*class).into()),
         Action::SetDlSrc(mac) => set_field(frame, Field::EthSrc, mac.to_u64().into()),
         Action::SetDlDst(mac) => set_field(frame, Field::EthDst, mac.to_u64().into()),
         Action::SetNwSrc(address) => set_field(frame, Field::Ipv4Src, address.to_bits().into()),
@@ -115,6 +117,11 @@ pub(in crate::fast) fn execute(
         Action::Push { .. } | Action::Pop { .. } | Action::Experimenter { .. } => false,
     };
     Executed::Rewritten(fits)
+}
+
+/// The port whose number stands in bits of a field; none that exists where it is none.
+fn port_in(frame: &PacketBuf, meta: &Meta, bits: BitRange, src: Field) -> PortNo {
+    PortNo::of_short(bits.of(extract(frame.bytes(), meta).get(src))).unwrap_or(PortNo::ANY)
 }
 
 /// Writes bits of a field that follow from the packet; whether they fit it.

@@ -2,6 +2,7 @@
 
 use datapath::fast::{CommandProgress, Sweep, Taught};
 use openflow::flow::FlowMod;
+use openflow::translate;
 use openflow::{Error, Version};
 
 use super::{Applied, ApplyResult, Bridge, Task};
@@ -14,6 +15,7 @@ const PIECE: usize = 1_024;
 pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) -> ApplyResult {
     bridge.counters.bump(Counter::FlowMod);
     let now = bridge.clock.now();
+    let flow_mod = &*translate::with_set_fields(version, flow_mod)?;
     let begun = bridge.with_control(|control| control.begin_flow_mod(flow_mod, version, now));
     let begun = begun.ok_or_else(Bridge::no_tables)??;
     if flow_mod.idle_timeout_s > 0 || flow_mod.hard_timeout_s > 0 {

@@ -25,8 +25,10 @@ pub(super) fn table_mod(bridge: &Bridge, version: Version, table_mod: &TableMod)
 /// Counters of the tables, with all that they can do in versions that have it there.
 pub(super) fn statistics(control: &Control, version: Version) -> Vec<TableStats> {
     let mut tables = control.table_stats();
-    if version.has_table_desc_in_stats() && version.has_oxm() {
-        for (table, features) in tables.iter_mut().zip(control.table_features(version)) {
+    if version.has_table_desc_in_stats() && version.has_pipeline() {
+        // What 1.1 sets by actions of its own stands among the fields of later versions.
+        let described = if version.has_set_field() { version } else { Version::V1_2 };
+        for (table, features) in tables.iter_mut().zip(control.table_features(described)) {
             table.abilities = TableAbilities::of(&features, version);
         }
     }

@@ -135,6 +135,11 @@ fn action(version: Version, action: &Action) -> Value {
             "OFPActionExperimenterUnknown",
             json!({ "experimenter": experimenter, "data": base64(data) }),
         ),
+        Action::SetTagVid(_)
+        | Action::SetTagPcp(_)
+        | Action::SetNwEcn(_)
+        | Action::SetMplsLabel(_)
+        | Action::SetMplsTc(_) => panic!("os-ken has no OpenFlow 1.1"),
         Action::SetVlanVid(vid) => ("OFPActionVlanVid", json!({ "vlan_vid": vid })),
         Action::SetVlanPcp(pcp) => ("OFPActionVlanPcp", json!({ "vlan_pcp": pcp })),
         Action::StripVlan => ("OFPActionStripVlan", json!({})),

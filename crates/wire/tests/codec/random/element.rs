@@ -22,7 +22,7 @@ use super::flow;
 
 pub(crate) fn features(e: &mut Entropy<'_>, version: Version) -> PortFeatures {
     let bits = PortFeatures::from_bits_retain(e.u32());
-    match version.has_oxm() {
+    match version.has_port_speeds() {
         false => {
             let unsayable = PortFeatures::FD_40GB
                 | PortFeatures::FD_100GB
@@ -35,14 +35,14 @@ pub(crate) fn features(e: &mut Entropy<'_>, version: Version) -> PortFeatures {
 }
 
 pub(crate) fn port_desc(e: &mut Entropy<'_>, version: Version) -> PortDesc {
-    let v1_3 = version.has_oxm();
+    let v1_3 = version.has_port_speeds();
     let stp = [PortState::empty(), PortState::BLOCKED, PortState::from_bits_retain(1 << 8)];
     PortDesc {
         port_no: flow::port(e, version),
         hw_addr: MacAddr::from_u64(e.u64()),
         name: e.text(15),
         config: PortConfig::from_bits_retain(e.u32()),
-        state: match version.has_oxm() {
+        state: match version.has_port_speeds() {
             false => e.pick(&stp) | e.pick(&[PortState::empty(), PortState::LINK_DOWN]),
             true => PortState::from_bits_retain(e.u32()),
         },
@@ -91,12 +91,12 @@ pub(crate) fn queue_stats(e: &mut Entropy<'_>, version: Version) -> QueueStats {
 
 /// In 1.0 a queue is of the port that was asked for.
 pub(crate) fn queue(e: &mut Entropy<'_>, version: Version, asked: PortNo) -> PacketQueue {
-    let port = match version.has_oxm() {
+    let port = match version.has_queues_of_any_port() {
         false => asked,
         true => flow::port(e, version),
     };
-    let known = if version.has_oxm() { 2 } else { 1 };
-    let properties = e.list(|e| match (version.has_oxm(), e.below_or(known, 4 - known)) {
+    let known = if version.has_max_rate() { 2 } else { 1 };
+    let properties = e.list(|e| match (version.has_max_rate(), e.below_or(known, 4 - known)) {
         (_, 0) => QueueProperty::MinRate(e.u16()),
         (true, 1) => QueueProperty::MaxRate(e.u16()),
         (true, 2) => QueueProperty::Experimenter { experimenter: e.u32(), data: e.data(1) },
@@ -140,8 +140,17 @@ pub(crate) fn table_stats(e: &mut Entropy<'_>, version: Version) -> TableStats {
     TableStats {
         table_id: TableId(e.u8()),
         name: if is_described { e.text(31) } else { String::new() },
-        wildcards: if version.has_oxm() { 0 } else { e.u32() },
-        abilities: match is_described && version.has_oxm() {
+        wildcards: if version.has_pipeline() { 0 } else { e.u32() },
+        abilities: match is_described && version.has_pipeline() {
+            true if version.has_tuple_matches() => TableAbilities {
+                matches: e.u32().into(),
+                wildcards: e.u32().into(),
+                write_setfields: 0,
+                apply_setfields: 0,
+                metadata_match: 0,
+                metadata_write: 0,
+                ..abilities(e)
+            },
             true => abilities(e),
             false => TableAbilities::default(),
         },

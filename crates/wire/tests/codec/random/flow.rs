@@ -24,7 +24,7 @@ use super::entropy::Entropy;
 
 /// A port number that the version can say.
 pub(crate) fn port(e: &mut Entropy<'_>, version: Version) -> PortNo {
-    match (version.has_oxm(), e.bool()) {
+    match (version.has_wide_ports(), e.bool()) {
         (_, true) => PortNo(0xffff_ff00 + u32::from(e.u8())),
         (false, false) => PortNo(u32::from(e.u16()) % 0xff00),
         (true, false) => PortNo(e.u32()),
@@ -66,7 +66,7 @@ fn extend(e: &mut Entropy<'_>, version: Version, matching: &Match, field: Field)
     }
     let full = field.full_mask();
     let value = e.u128() & full;
-    let (value, mask) = match version.has_oxm() {
+    let (value, mask) = match version.has_masked_addresses() {
         false => (value_v1_0(e, field, value)?, mask_v1_0(e, field)),
         true if row.maskable && e.bool() => (value, e.u128() & full),
         true => (value, full),
@@ -239,7 +239,7 @@ fn bare(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
 }
 
 fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
-    match version.has_oxm() {
+    match version.has_instructions() {
         false => bare(e, version),
         true => {
             let mut list = e.list(|e| {
@@ -276,7 +276,7 @@ pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
         instructions: instructions(e, version),
         ..FlowMod::new(FlowModCommand::from_number(e.u8()))
     };
-    match version.has_oxm() {
+    match version.has_pipeline() {
         false => {
             let known =
                 FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP | FlowModFlags::EMERG;
@@ -301,7 +301,7 @@ fn importance(e: &mut Entropy<'_>, version: Version) -> u16 {
 }
 
 pub(crate) fn removed(e: &mut Entropy<'_>, version: Version) -> FlowRemoved {
-    let carried = version.has_oxm();
+    let carried = version.has_pipeline();
     FlowRemoved {
         cookie: Cookie(e.u64()),
         priority: e.u16(),
@@ -313,7 +313,7 @@ pub(crate) fn removed(e: &mut Entropy<'_>, version: Version) -> FlowRemoved {
         duration_s: e.u32(),
         duration_ns: e.u32(),
         idle_timeout_s: e.u16(),
-        hard_timeout_s: if carried { e.u16() } else { 0 },
+        hard_timeout_s: if version.has_hard_timeout_in_removed() { e.u16() } else { 0 },
         packet_count: e.u64(),
         byte_count: e.u64(),
         matching: matching(e, version),
@@ -327,7 +327,7 @@ pub(crate) fn stats_request(e: &mut Entropy<'_>, version: Version) -> FlowStatsR
         matching: matching(e, version),
         ..FlowStatsRequest::all()
     };
-    if version.has_oxm() {
+    if version.has_cookie_mask() {
         request.out_group = GroupId(e.u32());
         request.cookie = Cookie(e.u64());
         request.cookie_mask = e.u64();

@@ -135,7 +135,7 @@ fn controller_status(e: &mut Entropy<'_>) -> ControllerStatus {
 }
 
 fn error(e: &mut Entropy<'_>, version: Version) -> ErrorMessage {
-    let experimenter = (version.has_oxm() && e.bool()).then(|| e.u32());
+    let experimenter = (version.has_experimenter_errors() && e.bool()).then(|| e.u32());
     let error_type = if experimenter.is_some() { 0xffff } else { e.u16() & 0x7fff };
     ErrorMessage { error_type, code: e.u16(), experimenter, data: e.data(1) }
 }
@@ -143,7 +143,7 @@ fn error(e: &mut Entropy<'_>, version: Version) -> ErrorMessage {
 fn experimenter(e: &mut Entropy<'_>, version: Version) -> Experimenter {
     Experimenter {
         experimenter: e.u32(),
-        exp_type: if version.has_oxm() { e.u32() } else { 0 },
+        exp_type: if version.has_experimenter_types() { e.u32() } else { 0 },
         data: e.data(1),
     }
 }
@@ -170,6 +170,15 @@ fn config(e: &mut Entropy<'_>) -> SwitchConfig {
 fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
     let in_port = flow::port(e, version);
     let (table_id, cookie, matching) = match version.has_oxm() {
+        false if version.has_pipeline() => {
+            let matching = Match::any().with(Field::InPort, in_port.0.into());
+            let physical = flow::port(e, version);
+            let matching = match physical == in_port {
+                true => matching,
+                false => matching.with(Field::InPhyPort, physical.0.into()),
+            };
+            (TableId(e.u8()), Cookie(u64::MAX), matching)
+        }
         false => {
             let matching = Match::any().with(Field::InPort, in_port.0.into());
             (TableId(0), Cookie(u64::MAX), matching)
@@ -251,7 +260,7 @@ fn bundle_add(e: &mut Entropy<'_>, version: Version) -> BundleAdd {
 /// The types of multiparts that the version's specification has.
 fn multipart_type(e: &mut Entropy<'_>, version: Version) -> MultipartType {
     let all = MultipartType::ALL;
-    match version.has_oxm() {
+    match version.has_groups() {
         false if e.below(7) == 0 => MultipartType::Experimenter,
         false => e.pick(&all[..6]),
         true => {
