@@ -216,7 +216,7 @@ impl<'a> BridgeRows<'a> {
         let mut config = self.around.base.clone();
         self.name.clone_into(&mut config.name);
         config.dpid = Some(self.dpid(uuid));
-        config.versions = self.versions(&config.versions);
+        config.versions = self.versions();
         config.fail_mode = match self.row.text("fail_mode") {
             Some("secure") => FailMode::Secure,
             Some(_) | None => FailMode::Standalone,
@@ -259,14 +259,15 @@ impl<'a> BridgeRows<'a> {
         set.unwrap_or(MacAddr([0x02, a, b, c, d, e]))
     }
 
-    fn versions(&mut self, all: &[Version]) -> Vec<Version> {
+    /// The versions of `protocols`; all where it names none, as in Open vSwitch.
+    fn versions(&mut self) -> Vec<Version> {
         let names: Vec<&str> = self.row.texts("protocols").collect();
         let known: Vec<Version> = names.iter().copied().filter_map(Version::from_name).collect();
         let unknown = names.iter().find(|name| Version::from_name(name).is_none());
         if let Some(unknown) = unknown {
             self.remark(&format!("protocol {unknown} is not spoken"));
         }
-        if known.is_empty() { all.to_vec() } else { known }
+        if known.is_empty() { Version::ALL.to_vec() } else { known }
     }
 
     fn controllers(&mut self, config: &mut BridgeConfig, tls: Option<&TlsFiles>) {
@@ -792,7 +793,7 @@ mod tests {
         assert_eq!(specs.filter(|spec| spec == most).count(), 1, "the most that can be");
         assert_eq!(wanted.configs[0].ports.len(), 4);
         assert_eq!(wanted.configs[0].fail_mode, FailMode::Standalone);
-        assert_eq!(wanted.configs[0].versions, Version::USUAL);
+        assert_eq!(wanted.configs[0].versions, Version::ALL);
         assert_eq!(wanted.remarks.len(), 4 + 6, "{:?}", wanted.remarks);
     }
 
