@@ -157,6 +157,8 @@ ACTIONS = LEARN + [
      "controller(reason=invalid_ttl,max_len=64,id=7,userdata=ff,pause)"),
     ("note", "", "note:01.02.03.04.05.06.07,output:1,note:00.00.00.00.00.00"),
     ("dec_ttl_ids", "ip", "dec_ttl(1,2,3),output:1"),
+    ("fin_timeout", "tcp", "fin_timeout(idle_timeout=5,hard_timeout=60),output:1"),
+    ("fin_timeout_idle", "tcp", "output:1,fin_timeout(idle_timeout=5)"),
     ("stack", "ip", "push:NXM_NX_REG0[4..11],push:NXM_OF_IP_SRC[],push:NXM_NX_XXREG1[],"
                     "pop:NXM_NX_REG1[],pop:NXM_OF_ETH_DST[0..31],pop:NXM_NX_XXREG2[1..127]"),
     ("clone", "", "clone(push:NXM_NX_REG0[],resubmit(,3),clone(output:2,exit)),clone(drop),"

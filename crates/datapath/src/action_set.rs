@@ -4,6 +4,7 @@
 //! keeps and orders actions; it must never execute them.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use openflow::action::{InSet, SetStep};
 use openflow::{Action, Cookie, TableId};
@@ -17,13 +18,62 @@ pub(crate) struct Origin {
     pub(crate) cookie: Cookie,
     /// Whether it is a table-miss entry.
     pub(crate) is_miss: bool,
+    /// The entry itself.
+    pub(crate) entry: EntryRef,
+}
+
+/// The number of an entry, if there is one: that of a forwarder, or its age in the reference. Two
+/// are equal whatever their numbers, so that what entries do in common is one program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryRef(pub(crate) Option<u64>);
+
+impl EntryRef {
+    pub(crate) const NONE: Self = Self(None);
+}
+
+impl PartialEq for EntryRef {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for EntryRef {}
+
+impl Hash for EntryRef {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// The flags of a TCP packet that ends its connection.
+pub(crate) const FIN_OR_RST: u128 = 0b101;
+
+/// Timeouts that an entry is to have at most, in seconds; 0 leaves that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FinTimeouts {
+    pub(crate) idle_s: u16,
+    pub(crate) hard_s: u16,
+}
+
+impl FinTimeouts {
+    /// The idle and the hard timeout of an entry that had these.
+    pub(crate) fn of(self, idle_s: u16, hard_s: u16) -> (u16, u16) {
+        let at_most = |has: u16, most: u16| match (has, most) {
+            (has, 0) => has,
+            (0, most) => most,
+            (has, most) => has.min(most),
+        };
+        (at_most(idle_s, self.idle_s), at_most(hard_s, self.hard_s))
+    }
 }
 
 impl Origin {
     /// No entry: a packet-out, whose packet-ins carry the cookie that the specification gives for
     /// "unknown", and the first table, as Open vSwitch's do.
-    pub(crate) const NONE: Self =
-        Self { table_id: TableId(0), cookie: Cookie(u64::MAX), is_miss: false };
+    pub(crate) const NONE: Self = Self {
+        table_id: TableId(0),
+        cookie: Cookie(u64::MAX),
+        is_miss: false,
+        entry: EntryRef::NONE,
+    };
 }
 
 /// A step of the execution and a place in it. Writes of fields come after the places that rows

@@ -18,7 +18,7 @@ use openflow::{
     TableId, ToController,
 };
 
-use crate::action_set::Origin;
+use crate::action_set::{EntryRef, Origin};
 use crate::known_fields::KnownFields;
 use crate::validate::{ActionContext, Existing, check_action, check_instruction};
 
@@ -257,6 +257,7 @@ impl WriteArguments for Bytes {
         self.u64(learn.cookie.0)?;
         self.u16(learn.flags.bits())?;
         self.u8(learn.table.0)?;
+        learn.fin_timeouts_s.into_iter().try_for_each(|seconds| self.u16(seconds))?;
         self.put(learn.specs.len() as u64, 16);
         learn.specs.iter().try_for_each(|spec| self.spec(spec))
     }
@@ -329,7 +330,7 @@ impl<'a> Rest<'a> {
 
     fn origin(&mut self) -> Reads<Origin> {
         let (table_id, cookie) = (TableId(self.u8()?), Cookie(self.u64()?));
-        Ok(Origin { table_id, cookie, is_miss: self.flag()? })
+        Ok(Origin { table_id, cookie, is_miss: self.flag()?, entry: EntryRef::NONE })
     }
 
     fn action(&mut self) -> Reads<Action> {
@@ -415,6 +416,7 @@ impl ReadArguments for Rest<'_> {
             cookie: Cookie(self.u64()?),
             flags: LearnFlags::from_bits_retain(self.u16()?),
             table: TableId(self.u8()?),
+            fin_timeouts_s: [self.u16()?, self.u16()?],
             specs: self.list(Self::spec)?,
         })
     }
@@ -472,7 +474,7 @@ mod tests {
     use openflow::{Cookie, QueueId, TableId};
 
     fn paused() -> Continuation {
-        let origin = Origin { table_id: TableId(3), cookie: Cookie(7), is_miss: false };
+        let origin = Origin { table_id: TableId(3), cookie: Cookie(7), ..Origin::NONE };
         let actions = parse_actions(
             "dec_ttl(1,2),note:01.02,controller(userdata=aa,pause,meter_id=3),controller(id=9),\
              load:5->NXM_NX_REG0[4..7],move:NXM_NX_REG0[]->NXM_NX_REG1[],resubmit(1,2),\

@@ -6,7 +6,7 @@
 //! (in 1.0 setting a VLAN id pushes a tag, in 1.1 it does not) and because tools print them by
 //! their own names.
 
-use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
+use crate::field::{Field, Header, IP, MPLS, PBB, Prereq, TCP};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::learn::Learn;
 use crate::members::{BundleAlgorithm, HashFields, Members, MultipathAlgorithm};
@@ -325,6 +325,16 @@ actions! {
         syntax: Syntax::Own {
             parse: subfield::check_pkt_larger, format: subfield::format_check_pkt_larger
         };
+    /// Shorten the timeouts of the entry where the packet ends its TCP connection, by FIN or RST
+    /// (Nicira's `NXAST_FIN_TIMEOUT`).
+    FinTimeout {
+        /// The most seconds of the idle timeout from then on; 0 leaves it.
+        idle_timeout: u16,
+        /// The most seconds of the hard timeout; 0 leaves it.
+        hard_timeout: u16
+    } "fin_timeout" "NX_FIN_TIMEOUT" (fin_idle_timeout = 0, fin_hard_timeout = 0) [],
+        HeaderEffect::None, InSet::Never, nicira: Some(19), needs: TCP,
+        syntax: Syntax::Own { parse: text::fin_timeout, format: text::format_fin_timeout };
     /// End the pipeline here, or a bucket; what was done before holds (Nicira's `NXAST_EXIT`).
     Exit "exit" "NX_EXIT" () [], HeaderEffect::None, InSet::Never, nicira: Some(17);
     /// The entry's part in a conjunctive match, of which it is one of the entries of a dimension.
@@ -645,6 +655,9 @@ impl Action {
     pub fn hashes(&self) -> &'static [Field] {
         if let Self::Multipath { fields, .. } = self {
             return fields.fields();
+        }
+        if self.kind() == ActionKind::FinTimeout {
+            return &[Field::TcpFlags];
         }
         let by_flow = |bundle: &&Members| bundle.algorithm == BundleAlgorithm::Hrw;
         self.members().filter(by_flow).map_or(&[], |bundle| bundle.fields.fields())

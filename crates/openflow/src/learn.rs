@@ -34,6 +34,9 @@ pub struct Learn {
     pub flags: LearnFlags,
     /// Its table.
     pub table: TableId,
+    /// The timeouts in seconds that the entry has at most when a packet of it ends its TCP
+    /// connection, idle and hard; 0 leaves that one.
+    pub fin_timeouts_s: [u16; 2],
     /// Its match and its actions, part by part.
     pub specs: Vec<LearnSpec>,
 }

@@ -20,6 +20,7 @@ impl Learn {
             cookie: add.cookie,
             flags: LearnFlags::empty(),
             table: TableId(1),
+            fin_timeouts_s: [0; 2],
             specs: Vec::new(),
         }
     }
@@ -49,6 +50,10 @@ impl Learn {
                 }
                 LearnTarget::Output => actions.extend(output(value, spec.n_bits)),
             }
+        }
+        let [idle_timeout, hard_timeout] = self.fin_timeouts_s;
+        if [idle_timeout, hard_timeout] != [0, 0] {
+            actions.push(Action::FinTimeout { idle_timeout, hard_timeout });
         }
         flow_mod.table_id = self.table;
         flow_mod.cookie = self.cookie;

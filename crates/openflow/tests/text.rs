@@ -158,7 +158,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("actions=resubmit:70000", 17, "port 70000 has no number of 16 bits"),
     ("actions=exit:1", 13, "`exit` takes no argument"),
     ("actions=learn(table=255)", 20, "table 255"),
-    ("actions=fin_timeout(idle_timeout=1)", 8, "idle and hard timeouts"),
+    ("actions=fin_timeout(idle=1)", 20, "unknown word `idle`"),
     ("actions=note:1g", 13, "pairs of hexadecimal digits"),
     ("actions=controller(reason=why)", 26, "no reason: no_match"),
     ("actions=controller(pause,pause)", 25, "twice"),

@@ -32,10 +32,9 @@ pub(crate) fn read(r: &mut Reader<'_>) -> ReadResult<Learn> {
     let flags = LearnFlags::from_bits_retain(r.u16()?);
     let table = TableId(r.u8()?);
     let pad = r.u8()?;
-    let (fin_idle_timeout_s, fin_hard_timeout_s) = (r.u16()?, r.u16()?);
+    let fin_timeouts_s = [r.u16()?, r.u16()?];
     let known = LearnFlags::SEND_FLOW_REM | LearnFlags::DELETE_LEARNED;
-    let has_fin = fin_idle_timeout_s != 0 || fin_hard_timeout_s != 0;
-    if pad != 0 || has_fin || !known.contains(flags) || table == TableId::ALL {
+    if pad != 0 || !known.contains(flags) || table == TableId::ALL {
         return Err(start.fault(Error::BadActionBadArgument));
     }
     let mut specs = Vec::new();
@@ -51,7 +50,16 @@ pub(crate) fn read(r: &mut Reader<'_>) -> ReadResult<Learn> {
     if r.rest().iter().any(|byte| *byte != 0) {
         return Err(rest.fault(Error::BadActionBadArgument));
     }
-    Ok(Learn { idle_timeout_s, hard_timeout_s, priority, cookie, flags, table, specs })
+    Ok(Learn {
+        idle_timeout_s,
+        hard_timeout_s,
+        priority,
+        cookie,
+        flags,
+        table,
+        fin_timeouts_s,
+        specs,
+    })
 }
 
 fn read_spec(r: &mut Reader<'_>, head: u16, start: &Reader<'_>) -> ReadResult<LearnSpec> {
@@ -129,7 +137,8 @@ pub(crate) fn write(w: &mut Writer<'_>, learn: &Learn) -> WriteResult<()> {
     w.u64(learn.cookie.0);
     w.u16(learn.flags.bits());
     w.u8(learn.table.0);
-    w.zeros(5);
+    w.zeros(1);
+    learn.fin_timeouts_s.into_iter().for_each(|seconds| w.u16(seconds));
     learn.specs.iter().try_for_each(|spec| write_spec(w, spec))
 }
 

@@ -50,7 +50,7 @@ pub use self::watch::WatchedChange;
 use super::compiled_match::Masks;
 use super::forwarder::{Forwarder, KernelTable};
 use super::ids::{EntryId, Ticket};
-use super::learning::Learning;
+use super::learning::{Learning, Taught};
 use super::mix_hasher::BuildMixHasher;
 use super::op::{Change, Op};
 use super::shared::{GroupCounters, PortCounters, Shared};
@@ -93,6 +93,8 @@ pub struct Control {
     removals: Removals,
     /// The learnings of forwarders by the entries that are there as they are taught.
     learnt: HashMap<EntryId, Vec<Arc<Learning>>, BuildMixHasher>,
+    /// Timeouts that were to change while a bundle was under way.
+    put_off: Vec<Taught>,
     /// The time of the last command, or of the last packet that has taught an entry.
     latest: Nanos,
     /// Number of ops that have been taken.
@@ -136,6 +138,7 @@ impl Control {
             flushes: Ticket::default(),
             removals: Removals::default(),
             learnt: HashMap::default(),
+            put_off: Vec::new(),
             latest: Nanos::default(),
             ops_taken: 0,
             unlearned_at: 0,

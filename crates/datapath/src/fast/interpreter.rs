@@ -33,7 +33,7 @@ use self::mirror::mirror;
 pub(super) use self::normal::{Stations, forward_as_switch};
 use self::pause::Pause;
 pub(super) use self::pipeline_packet::{Packet, refusal};
-use crate::action_set::{ActionSet, Origin};
+use crate::action_set::{ActionSet, EntryRef, FinTimeouts, Origin};
 use crate::config::{Miss, Settings};
 use crate::counter::DropReason;
 use crate::groups::{Group, Groups, MAX_CHAIN};
@@ -108,6 +108,10 @@ pub(super) trait Target<'a> {
     /// The packet teaches an entry, which holds for later ones. `Break` when that is not for this
     /// target.
     fn teach(&mut self, packet: &Packet, learn: &Learn) -> WalkFlow;
+
+    /// The entry of this number has at most these timeouts from now on, if the packet ends its TCP
+    /// connection. `Break` when that is not for this target.
+    fn shorten(&mut self, packet: &Packet, entry: EntryRef, timeouts: FinTimeouts) -> WalkFlow;
 
     /// The packet comes to a group. `Break` when its buckets cannot be chosen for this target.
     fn enter_group(&mut self, id: GroupId, group: &Group, packet: &Packet) -> WalkFlow;
@@ -609,6 +613,19 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
                     format!("learns {}", format_flow_mod(&entry))
                 });
                 self.target.teach(packet, learn)?;
+            }
+            Executed::FinTimeout => {
+                let Action::FinTimeout { idle_timeout: idle_s, hard_timeout: hard_s } = *action
+                else {
+                    return WalkFlow::Continue(());
+                };
+                if packet.ends_connection() {
+                    self.target.note(|| {
+                        "the packet ends its connection: the timeouts are shortened".to_owned()
+                    });
+                }
+                let timeouts = FinTimeouts { idle_s, hard_s };
+                self.target.shorten(packet, origin.entry, timeouts)?;
             }
             Executed::Controller => return self.controller(packet, action, origin),
             // What came before it holds.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use openflow::flow::FlowMod;
 
 use super::ids::EntryId;
+use crate::action_set::FinTimeouts;
 use crate::time::Nanos;
 
 /// Learnings that may wait for control at a time. Packets that teach more are counted as refused;
@@ -80,10 +81,19 @@ impl Hash for Learning {
     }
 }
 
-/// An entry that a packet has taught at a time.
+/// A change of an entry.
+#[derive(Clone, Debug)]
+pub(super) enum EntryChange {
+    /// It is as it is taught.
+    Taught(Arc<Learning>),
+    /// It has at most these timeouts, unless it has begun at another time.
+    Shortened { id: EntryId, created: Nanos, timeouts: FinTimeouts },
+}
+
+/// A change of an entry that a packet has made at a time.
 #[derive(Clone, Debug)]
 pub struct Taught {
-    pub(super) learning: Arc<Learning>,
+    pub(super) change: EntryChange,
     pub(super) at: Nanos,
     /// Number of ops that the forwarder had applied by then.
     pub(super) ops_applied: u64,

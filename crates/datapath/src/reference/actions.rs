@@ -14,7 +14,7 @@ use packet::rewrite::TtlInvalid;
 
 use super::effect::Effect;
 use super::run::{PacketState, Run, STACK_MAX};
-use crate::action_set::Origin;
+use crate::action_set::{FIN_OR_RST, FinTimeouts, Origin};
 use crate::counter::{Counter, DropReason};
 use crate::member_choice::{hash, link, member, weight};
 use crate::verdict::HandUp;
@@ -66,12 +66,32 @@ impl Run<'_> {
         }
     }
 
-    fn teach(&mut self, packet: &PacketState, learn: &Learn) -> bool {
+    fn teach(&mut self, packet: &PacketState, learn: &Learn) {
         let key = packet.key();
         let entry = learn.flow_mod(|field| key.get(field));
         self.step(|| format!("learns {}", format_flow_mod(&entry)));
         self.effect(Effect::Taught(Box::new(entry)));
+    }
+
+    /// An action by which the packet changes an entry. It fits every packet.
+    fn change(&mut self, packet: &PacketState, action: &Action, by: Origin) -> bool {
+        if let Action::Learn(learn) = action {
+            self.teach(packet, learn);
+        } else if let Action::FinTimeout { idle_timeout: idle_s, hard_timeout: hard_s } = *action {
+            self.fin_timeout(packet, FinTimeouts { idle_s, hard_s }, by);
+        }
         true
+    }
+
+    /// Shortens the timeouts of the entry, if the packet ends its TCP connection.
+    fn fin_timeout(&mut self, packet: &PacketState, timeouts: FinTimeouts, by: Origin) {
+        if packet.key().get(Field::TcpFlags) & FIN_OR_RST == 0 {
+            return;
+        }
+        self.step(|| "the packet ends its connection: the timeouts are shortened".to_owned());
+        if let Some(seq) = by.entry.0 {
+            self.effect(Effect::Shortened { table: by.table_id, seq, timeouts });
+        }
     }
 
     fn carry_out(&mut self, packet: &mut PacketState, action: &Action, by: Origin) -> Fits {
@@ -130,7 +150,7 @@ impl Run<'_> {
             }
             Action::Resubmit(port) => Ok(self.resubmit(packet, port.port(), TableId::ALL)),
             Action::ResubmitTable { port, table } => Ok(self.resubmit(packet, port.port(), table)),
-            Action::Learn(ref learn) => Ok(self.teach(packet, learn)),
+            Action::Learn(_) | Action::FinTimeout { .. } => Ok(self.change(packet, action, by)),
             Action::Controller { .. } | Action::ControllerProperties(_) => {
                 Ok(self.controller(packet, action, by))
             }

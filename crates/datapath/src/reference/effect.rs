@@ -7,6 +7,7 @@ use openflow::flow::FlowMod;
 use openflow::{GroupId, MeterId, PortNo, QueueId, TableId};
 
 use super::Reference;
+use crate::action_set::FinTimeouts;
 use crate::counter::{Counter, DropReason};
 use crate::macs::Station;
 use crate::meters::{Metered, TokenBucket};
@@ -41,6 +42,8 @@ pub(super) enum Effect {
     Learnt { station: Station, port: PortNo },
     /// A packet taught an entry.
     Taught(Box<FlowMod>),
+    /// The entry of this age has at most these timeouts.
+    Shortened { table: TableId, seq: u64, timeouts: FinTimeouts },
 }
 
 /// The changes of one packet, in order.
@@ -82,13 +85,15 @@ impl Effects {
             | Effect::Bucket { .. }
             | Effect::Metered { .. }
             | Effect::Taught(_)
+            | Effect::Shortened { .. }
             | Effect::Learnt { .. } => true,
         });
     }
 
-    /// Takes out the entries that the packet has taught.
+    /// Takes out the changes of entries: those that the packet has taught, and timeouts.
     pub(super) fn take_taught(&mut self) -> Self {
-        let is_taught = |effect: &Effect| matches!(effect, Effect::Taught(_));
+        let is_taught =
+            |effect: &Effect| matches!(effect, Effect::Taught(_) | Effect::Shortened { .. });
         let (taught, others) = std::mem::take(&mut self.list).into_iter().partition(is_taught);
         self.list = others;
         Self { list: taught, meters: BTreeMap::new() }
@@ -153,6 +158,14 @@ impl Reference {
                 self.macs.learn(station, port, &self.config, now);
             }
             Effect::Taught(flow_mod) => self.learn(&flow_mod, now),
+            Effect::Shortened { table, seq, timeouts } => {
+                let entries = self.tables.get_mut(usize::from(table.0));
+                let mut entries = entries.into_iter().flat_map(|table| table.entries_mut());
+                if let Some(entry) = entries.find(|entry| entry.seq == seq) {
+                    (entry.idle_timeout_s, entry.hard_timeout_s) =
+                        timeouts.of(entry.idle_timeout_s, entry.hard_timeout_s);
+                }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use openflow::flow::{FlowMod, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats};
 use openflow::{Action, Cookie, GroupId, Instruction, Match, MeterId, PortNo, TableId, Version};
 
-use crate::action_set::Origin;
+use crate::action_set::{EntryRef, Origin};
 use crate::groups::group_of;
 use crate::precedence::{EntryRank, Precedence, is_table_miss};
 use crate::seam::Removed;
@@ -69,7 +69,8 @@ impl Entry {
     }
 
     pub(super) fn origin(&self, table_id: TableId) -> Origin {
-        Origin { table_id, cookie: self.cookie, is_miss: self.is_table_miss }
+        let (cookie, is_miss, entry) = (self.cookie, self.is_table_miss, EntryRef(Some(self.seq)));
+        Origin { table_id, cookie, is_miss, entry }
     }
 
     /// All actions of the entry itself, applied or written; not those of its groups.

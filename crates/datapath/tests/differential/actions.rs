@@ -254,6 +254,11 @@ fn nested_list(
         let at = rng.index(list.len() + 1);
         list.insert(at, learn(tables, matching, rng));
     }
+    if rng.percent(15) {
+        let at = rng.index(list.len() + 1);
+        let [idle_timeout, hard_timeout] = [*rng.pick(&[0, 1, 3]), *rng.pick(&[0, 2, 4])];
+        list.insert(at, Action::FinTimeout { idle_timeout, hard_timeout });
+    }
     while rng.percent(9) {
         let at = rng.index(list.len() + 1);
         list.insert(
@@ -305,6 +310,7 @@ fn learn(tables: u8, matching: &Match, rng: &mut Random) -> Action {
         cookie: Cookie(rng.below(3)),
         flags: LearnFlags::from_bits_retain(rng.below(4) as u16),
         table: TableId(rng.below(tables.min(4).into()) as u8),
+        fin_timeouts_s: *rng.pick(&[[0, 0], [0, 0], [1, 0], [0, 2]]),
         specs,
     }))
 }

@@ -146,7 +146,7 @@ fn cookies_of_nicira(flow_mod: &mut FlowMod) {
     }
 }
 
-/// Takes the learn actions out of a step.
+/// Takes the actions by which packets change entries out of a step.
 fn forget_learns(step: &mut Step) {
     let forget = |flow_mod: &mut FlowMod| {
         for instruction in &mut flow_mod.instructions {
@@ -173,7 +173,9 @@ fn forget_learns(step: &mut Step) {
 }
 
 fn forget_in(list: &mut Vec<Action>) {
-    list.retain(|action| action.learns().is_none());
+    let changes =
+        |action: &Action| action.learns().is_some() || matches!(action, Action::FinTimeout { .. });
+    list.retain(|action| !changes(action));
     for action in list {
         if let Action::Clone(inner) = action {
             forget_in(inner);

@@ -448,6 +448,28 @@ pub(crate) fn format_conjunction(words: &[String]) -> String {
     format!("conjunction({id},{k}/{n})")
 }
 
+/// `fin_timeout(idle_timeout=1,hard_timeout=2)`, without the word.
+pub(crate) fn fin_timeout(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (mut idle, mut hard) = (None, None);
+    for pair in pairs(piece) {
+        let pair = pair?;
+        match pair.key.text {
+            "idle_timeout" => pair.once(&mut idle, unsigned)?,
+            "hard_timeout" => pair.once(&mut hard, unsigned)?,
+            _ => return Err(unknown("word", pair.key, ["idle_timeout", "hard_timeout"])),
+        }
+    }
+    let (idle_timeout, hard_timeout) = (idle.unwrap_or(0), hard.unwrap_or(0));
+    Ok(Action::FinTimeout { idle_timeout, hard_timeout })
+}
+
+pub(crate) fn format_fin_timeout(words: &[String]) -> String {
+    let named = ["idle_timeout", "hard_timeout"].into_iter().zip(words);
+    let given = named.filter(|(_, seconds)| *seconds != "0");
+    let given: Vec<String> = given.map(|(name, seconds)| format!("{name}={seconds}")).collect();
+    format!("fin_timeout({})", given.join(","))
+}
+
 pub(crate) fn write_metadata(piece: Piece<'_>) -> Result<Instruction, TextError> {
     let (metadata, mask) = match piece.split_once("/") {
         Some((left, right)) => (unsigned(left)?, unsigned(right)?),

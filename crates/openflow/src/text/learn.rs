@@ -24,10 +24,12 @@ const WIDTH: u16 = 16;
 const PCP_OFFSET: u16 = 13;
 
 /// Words that are no part of the entry.
-const WORDS: [&str; 9] = [
+const WORDS: [&str; 11] = [
     "table",
     "idle_timeout",
     "hard_timeout",
+    "fin_idle_timeout",
+    "fin_hard_timeout",
     "priority",
     "cookie",
     "send_flow_rem",
@@ -60,7 +62,9 @@ fn take(learn: &mut Learn, pair: Pair<'_>) -> Result<(), TextError> {
         "cookie" => learn.cookie = Cookie(unsigned(pair.needed()?)?),
         "send_flow_rem" => pair.flag(&mut learn.flags, LearnFlags::SEND_FLOW_REM)?,
         "delete_learned" => pair.flag(&mut learn.flags, LearnFlags::DELETE_LEARNED)?,
-        word @ ("fin_idle_timeout" | "fin_hard_timeout" | "limit" | "result_dst") => {
+        "fin_idle_timeout" => learn.fin_timeouts_s[0] = unsigned(pair.needed()?)?,
+        "fin_hard_timeout" => learn.fin_timeouts_s[1] = unsigned(pair.needed()?)?,
+        word @ ("limit" | "result_dst") => {
             return Err(pair.key.error(format!("`{word}` of learn is Open vSwitch's own")));
         }
         "load" => learn.specs.push(load(pair.needed()?)?),
@@ -196,6 +200,9 @@ pub(crate) fn text(learn: &Learn, names: &PortNames) -> String {
     };
     timeout("idle_timeout", learn.idle_timeout_s);
     timeout("hard_timeout", learn.hard_timeout_s);
+    let [fin_idle_timeout_s, fin_hard_timeout_s] = learn.fin_timeouts_s;
+    timeout("fin_idle_timeout", fin_idle_timeout_s);
+    timeout("fin_hard_timeout", fin_hard_timeout_s);
     let plain = Learn::new();
     if learn.priority != plain.priority {
         words.push(format!("priority={}", learn.priority));

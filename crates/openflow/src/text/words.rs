@@ -10,7 +10,6 @@ use super::lex::Piece;
 /// `reg0`, is not written here.
 const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["set_tunnel"], OVS, "set_field:VALUE->tun_id"),
-    (&["fin_timeout"], OVS, "idle and hard timeouts"),
     (&["sample"], OVS, NOTHING),
     (&["ct", "nat", "ct_clear", "ct_state", "ct_zone", "ct_mark", "ct_label"], OVS, NO_TRACKING),
     (&["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"], OVS, NO_TRACKING),

@@ -66,6 +66,43 @@ fn stations_are_learnt_by_one_worker_and_known_to_the_other() {
     switch.stop();
 }
 
+/// As a learnt entry, so a shortened one: the agent changes it, and both workers know it.
+#[test]
+fn the_end_of_a_connection_shortens_the_timeouts_of_its_entry() {
+    const TCP: &str =
+        "0800 4500 0034 0001 0000 4006 66b7 0a000001 0a000002 03e8 0050 00000001 00000001";
+    let of = |flags: &str| {
+        let rest = format!("5{flags} 03e8 0000 0000 77656972776569727765697277656972");
+        testkit::hex::parse(&format!("020000000002 020000000001 {TCP} {rest}")).unwrap()
+    };
+    let switch = Switch::start(2, "workers = 2");
+    let [mut a, mut b] = [1, 2].map(|port| switch.host(port));
+    let mut controller = switch.controller(Version::V1_3);
+    let timeouts = "fin_timeout(idle_timeout=100,hard_timeout=200)";
+    switch.ctl(&["add-flow", &format!("tcp,idle_timeout=60,actions={timeouts},in_port")]);
+    for host in [&mut a, &mut b] {
+        for _ in 0..20 {
+            host.send(&of("010"));
+            assert_eq!(host.receive(), of("010"));
+        }
+    }
+    let shown = |controller: &mut Controller| {
+        let flow = controller.flow_stats().remove(0);
+        (flow.idle_timeout_s, flow.hard_timeout_s)
+    };
+    assert_eq!(shown(&mut controller), (60, 0));
+    for host in [&mut a, &mut b] {
+        for flags in ["011", "014"] {
+            host.send(&of(flags));
+            assert_eq!(host.receive(), of(flags));
+        }
+    }
+    until("it is shortened", || (shown(&mut controller) == (60, 200)).then_some(()));
+    let dumped = switch.ctl(&["dump-flows"]);
+    assert!(dumped.contains(timeouts), "{dumped}");
+    switch.stop();
+}
+
 #[test]
 fn learnt_entries_go_with_the_entry_that_teaches_them() {
     let switch = Switch::start(2, "workers = 2");

@@ -152,6 +152,7 @@ impl Control {
         } else {
             self.ops.append(&mut ops);
         }
+        self.learn_put_off();
     }
 
     /// Ends a bundle of which a command was refused: all is as it was before it, but for the count
@@ -192,6 +193,7 @@ impl Control {
         if let Some(ports) = savepoint.ports {
             self.ports = ports;
         }
+        self.learn_put_off();
     }
 
     /// An entry is new.

@@ -10,10 +10,11 @@ use openflow::{Error, GroupId, Match, PortNo, Version};
 
 use super::Control;
 use super::filter::EntryFilter;
+use crate::action_set::FinTimeouts;
 use crate::counter::Counter;
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::ids::EntryId;
-use crate::fast::learning::Taught;
+use crate::fast::learning::{EntryChange, Learning, Taught};
 use crate::pipeline::table_of_new_entry;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
@@ -27,7 +28,41 @@ impl Control {
     /// counted. A packet whose forwarder did not know yet that an entry which teaches has gone is
     /// passed over.
     pub fn learn(&mut self, taught: &Taught) {
-        let Taught { learning, at, ops_applied } = taught;
+        match &taught.change {
+            EntryChange::Taught(learning) => self.learn_taught(learning, taught),
+            EntryChange::Shortened { id, created, timeouts } => {
+                self.latest = self.latest.max(taught.at);
+                if self.savepoint.is_some() {
+                    return self.put_off.push(taught.clone());
+                }
+                self.shorten(*id, *created, *timeouts, taught.at);
+            }
+        }
+    }
+
+    /// Carries out what packets have asked for while a bundle was under way.
+    pub(super) fn learn_put_off(&mut self) {
+        for taught in std::mem::take(&mut self.put_off) {
+            self.learn(&taught);
+        }
+    }
+
+    /// An entry has at most these timeouts, if it is the one that has begun then.
+    fn shorten(&mut self, id: EntryId, created: Nanos, timeouts: FinTimeouts, now: Nanos) {
+        let Some(entry) = self.store.slab.live(id.0) else { return };
+        let had = (entry.idle_timeout_s, entry.hard_timeout_s);
+        let has = timeouts.of(had.0, had.1);
+        if entry.created != created || has == had || self.expired(id.0, now).is_some() {
+            return;
+        }
+        let entry = self.store.slab.get_mut(id.0);
+        (entry.idle_timeout_s, entry.hard_timeout_s) = has;
+        self.store.arm(id.0, created);
+        self.emit_replaced(id.0);
+    }
+
+    fn learn_taught(&mut self, learning: &Arc<Learning>, taught: &Taught) {
+        let Taught { at, ops_applied, .. } = taught;
         self.shared.learning_done();
         if *ops_applied < self.unlearned_at || self.store.instruction_lists.has_unlearned() {
             return learning.set_unknown();

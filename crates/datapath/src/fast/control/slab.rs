@@ -8,7 +8,7 @@ use openflow::{Cookie, TableId};
 
 use super::index::NONE;
 use super::setup::Setup;
-use crate::action_set::Origin;
+use crate::action_set::{EntryRef, Origin};
 use crate::fast::ids::EntryId;
 use crate::fast::op::{Life, Used};
 use crate::precedence::{EntryRank, Precedence};
@@ -73,7 +73,7 @@ impl StoredEntry {
     /// 1.0 has no table-miss entry.
     pub(super) fn origin(&self, table_id: TableId, is_any: bool) -> Origin {
         let is_miss = is_any && self.priority == 0 && self.setup.may_be_table_miss();
-        Origin { table_id, cookie: self.cookie, is_miss }
+        Origin { table_id, cookie: self.cookie, is_miss, entry: EntryRef::NONE }
     }
 
     pub(super) fn precedence(&self) -> Precedence {

@@ -14,7 +14,7 @@ use packet::{FlowKey, Meta, PacketBuf};
 use super::Control;
 use super::meters::locked;
 use super::tuples::Tuple;
-use crate::action_set::Origin;
+use crate::action_set::{EntryRef, FinTimeouts, Origin};
 use crate::counter::DropReason;
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::conjunction;
@@ -209,6 +209,10 @@ impl<'a> Target<'a> for Tracer<'a> {
     }
 
     fn teach(&mut self, _packet: &Packet, _learn: &Learn) -> WalkFlow {
+        WalkFlow::Continue(())
+    }
+
+    fn shorten(&mut self, _: &Packet, _: EntryRef, _: FinTimeouts) -> WalkFlow {
         WalkFlow::Continue(())
     }
 

@@ -21,6 +21,7 @@ use super::program::{CompiledProgram, Guard, Message, MicroOp, ttl_at};
 use super::program_cache::ProgramKey;
 use super::replica::{Replica, ReplicaEntry};
 use super::tier::UsedStation;
+use crate::action_set::{EntryRef, FinTimeouts};
 use crate::counter::DropReason;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
@@ -573,6 +574,7 @@ impl<'a> Target<'a> for Compiler<'a> {
             | Executed::Pushed
             | Executed::Resubmit(..)
             | Executed::Learn
+            | Executed::FinTimeout
             | Executed::Exit => executed,
         })
     }
@@ -584,6 +586,15 @@ impl<'a> Target<'a> for Compiler<'a> {
             let key = packet.key();
             MicroOp::Learn(replica.learning(learn.flow_mod(|field| key.get(field))))
         });
+        WalkFlow::Continue(())
+    }
+
+    fn shorten(&mut self, packet: &Packet, entry: EntryRef, timeouts: FinTimeouts) -> WalkFlow {
+        self.depend_on(Field::TcpFlags)?;
+        if let Some(number) = entry.0.filter(|_| packet.ends_connection()) {
+            self.is_entry_specific = true;
+            self.push(|| MicroOp::Shorten(EntryId(number as u32), timeouts));
+        }
         WalkFlow::Continue(())
     }
 
@@ -727,6 +738,7 @@ impl<'a> Target<'a> for Compiler<'a> {
             | MicroOp::Bucket(..)
             | MicroOp::Meter(..)
             | MicroOp::Learn(_)
+            | MicroOp::Shorten(..)
             | MicroOp::Normal(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => true,

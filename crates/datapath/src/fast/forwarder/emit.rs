@@ -13,7 +13,9 @@ use packet::PacketBuf;
 
 use super::Sink;
 use super::replica::{Found, Replica};
+use crate::action_set::{EntryRef, FinTimeouts};
 use crate::counter::{Counter, DropReason};
+use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
     Executed, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, forward_as_switch,
 };
@@ -161,6 +163,13 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
     fn teach(&mut self, packet: &Packet, learn: &Learn) -> WalkFlow {
         let learning = self.replica.learning(learn.flow_mod(|field| packet.key().get(field)));
         self.replica.teach(&learning, self.now);
+        WalkFlow::Continue(())
+    }
+
+    fn shorten(&mut self, packet: &Packet, entry: EntryRef, timeouts: FinTimeouts) -> WalkFlow {
+        if let Some(number) = entry.0.filter(|_| packet.ends_connection()) {
+            self.replica.shorten(EntryId(number as u32), timeouts, self.now);
+        }
         WalkFlow::Continue(())
     }
 

@@ -273,6 +273,7 @@ fn run_micro_ops(
             | MicroOp::RefusedTx(..)
             | MicroOp::Normal(..)
             | MicroOp::Learn(_)
+            | MicroOp::Shorten(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => {
                 debug_assert!(false, "{micro_op:?} is not for a program with one end")
@@ -407,8 +408,7 @@ fn run_general(
         return None;
     };
     emit.stands_for = frame.on_wire().0;
-    let bytes = frame.len() as u64;
-    let (mut packet, mut outer, mut ended) = (frame, Vec::new(), None);
+    let (bytes, mut packet, mut outer, mut ended) = (frame.len() as u64, frame, Vec::new(), None);
     for (at, (micro_op, values)) in (1..).zip(program.micro_ops()) {
         match micro_op {
             MicroOp::Rewrite(_)
@@ -445,6 +445,7 @@ fn run_general(
                 normal(&mut emit, &mut packet, in_port, (*queue, *mirrored));
             }
             MicroOp::Learn(learning) => replica.teach(learning, now),
+            MicroOp::Shorten(id, timeouts) => replica.shorten(*id, *timeouts, now),
             MicroOp::BeginCopy => {
                 let copy = emit.copy(&packet);
                 outer.push(std::mem::replace(&mut packet, copy));

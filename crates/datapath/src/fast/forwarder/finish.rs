@@ -111,6 +111,7 @@ impl Code {
             | MicroOp::Drop(_)
             | MicroOp::RefusedTx(..)
             | MicroOp::Learn(_)
+            | MicroOp::Shorten(..)
             | MicroOp::Normal(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => true,

@@ -15,7 +15,9 @@ use packet::{Network, Shape};
 use super::fuse::{fuse, take_terminal};
 use super::header_rewrite::HeaderRewrite;
 use super::path::PathId;
+use crate::action_set::FinTimeouts;
 use crate::counter::DropReason;
+use crate::fast::ids::EntryId;
 use crate::fast::learning::Learning;
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
@@ -53,6 +55,8 @@ pub(super) enum MicroOp {
     Normal(Option<QueueId>, u32),
     /// Teaches an entry.
     Learn(Arc<Learning>),
+    /// Ends its TCP connection: an entry has at most these timeouts.
+    Shorten(EntryId, FinTimeouts),
     /// Is cut off behind this number of bytes.
     Truncate(usize),
     /// The micro-ops from here on are for a copy.
@@ -80,6 +84,7 @@ impl MicroOp {
             | Self::RefusedTx(..)
             | Self::Normal(..)
             | Self::Learn(_)
+            | Self::Shorten(..)
             | Self::BeginCopy
             | Self::EndCopy => false,
         }
@@ -104,6 +109,7 @@ impl MicroOp {
             | Self::RefusedTx(..)
             | Self::Normal(..)
             | Self::Learn(_)
+            | Self::Shorten(..)
             | Self::BeginCopy
             | Self::EndCopy => 0,
         }

@@ -10,7 +10,7 @@ mod summary;
 mod teach;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use openflow::field::FIELDS;
@@ -28,7 +28,7 @@ use super::super::op::{Change, Insert, InstructionList, Life};
 use super::super::shared::{ForwarderCounters, GroupCounters, PortCounters, QueueCounters, Shared};
 use super::bundle_progress::{BundleProgress, Mark};
 use super::versions::{VersionIndex, Versions};
-use crate::action_set::Origin;
+use crate::action_set::{EntryRef, FinTimeouts, Origin};
 use crate::config::{DatapathConfig, Settings};
 use crate::fast::interpreter::Surroundings;
 use crate::fast::mix_hasher::BuildMixHasher;
@@ -116,6 +116,9 @@ pub(super) struct Replica {
     learnings: RefCell<HashMap<FlowMod, Arc<Learning>>>,
     /// Those among them that control has to look at.
     taught: RefCell<Vec<Taught>>,
+    /// The timeouts that entries are to have at most, of which control has been notified since they
+    /// changed last.
+    shortened: RefCell<HashSet<(EntryId, FinTimeouts)>>,
     ops_applied: u64,
 }
 
@@ -156,6 +159,7 @@ impl Replica {
             bundle: None,
             learnings: RefCell::default(),
             taught: RefCell::default(),
+            shortened: RefCell::default(),
             ops_applied: 0,
         }
     }
@@ -348,8 +352,13 @@ impl Replica {
         }
     }
 
-    fn put_entry(&mut self, id: EntryId, entry: ReplicaEntry) {
+    fn put_entry(&mut self, id: EntryId, mut entry: ReplicaEntry) {
         let index = id.0 as usize;
+        entry.origin.entry = EntryRef(Some(id.0.into()));
+        let shortened = self.shortened.get_mut();
+        if !shortened.is_empty() {
+            shortened.retain(|(of, _)| *of != id);
+        }
         if self.entries.len() <= index {
             self.entries.resize_with(index + 1, || None);
             self.packed.resize(index + 1, LOOK);

@@ -34,6 +34,8 @@ pub(in crate::fast) enum Executed {
     Resubmit(PortNo, TableId),
     /// The packet teaches the entry that the action describes.
     Learn,
+    /// The entry's timeouts are shortened where the packet ends its TCP connection.
+    FinTimeout,
     /// All lists end.
     Exit,
     /// A copy goes to controllers, or all of the packet while they have it.
@@ -64,6 +66,7 @@ pub(in crate::fast) fn execute(
         Action::Resubmit(port) => return Executed::Resubmit(port.port(), TableId::ALL),
         Action::ResubmitTable { port, table } => return Executed::Resubmit(port.port(), *table),
         Action::Learn(_) => return Executed::Learn,
+        Action::FinTimeout { .. } => return Executed::FinTimeout,
         Action::Exit => return Executed::Exit,
         Action::Controller { .. } | Action::ControllerProperties(_) => return Executed::Controller,
         Action::Group(id) => return Executed::Group(*id),
@@ -110,8 +113,7 @@ pub(in crate::fast) fn execute(
         Action::SetNwTos(tos) => rewrite::set_nw_tos(frame, *tos),
         Action::SetTpSrc(port) => rewrite::set_tp_src(frame, *port),
         Action::SetTpDst(port) => rewrite::set_tp_dst(frame, *port),
-        // No packet's entry has a conjunction: the search for it goes on. A clone is the
-        // interpreter's.
+        // The search goes on past a conjunction, and a clone is the interpreter's.
         Action::Conjunction { .. } | Action::Note(_) | Action::Clone(_) => true,
         // The stack is empty, or there is none; others were refused when they came.
         Action::Push { .. } | Action::Pop { .. } | Action::Experimenter { .. } => false,

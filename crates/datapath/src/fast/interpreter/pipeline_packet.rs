@@ -1,10 +1,11 @@
 //! A packet on its way through the pipeline, with what its bytes do not say.
 
-use openflow::{Action, BitRange, PortNo, QueueId};
+use openflow::{Action, BitRange, Field, PortNo, QueueId};
 use packet::rewrite::write_bits;
 use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
 use super::action::{Executed, execute};
+use crate::action_set::FIN_OR_RST;
 use crate::config::Fragments;
 use crate::counter::DropReason;
 
@@ -48,6 +49,11 @@ impl Packet {
             return Executed::Rewritten(fits);
         }
         execute(&mut self.frame, &mut self.meta, action)
+    }
+
+    /// Whether it ends its TCP connection.
+    pub(in crate::fast) fn ends_connection(&self) -> bool {
+        self.key().get(Field::TcpFlags) & FIN_OR_RST != 0
     }
 
     pub(in crate::fast) fn key(&self) -> FlowKey {

@@ -201,8 +201,8 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
                 "priority": learn.priority,
                 "cookie": learn.cookie.0,
                 "flags": learn.flags.bits(),
-                "fin_idle_timeout": 0,
-                "fin_hard_timeout": 0,
+                "fin_idle_timeout": learn.fin_timeouts_s[0],
+                "fin_hard_timeout": learn.fin_timeouts_s[1],
             });
             ("NXActionLearn", 16, members)
         }
@@ -223,12 +223,19 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
             ("NXActionController2", 37, members)
         }
         Action::DecNwTtlTo(ids) => ("NXActionDecTtlCntIds", 21, json!({ "cnt_ids": ids })),
+        Action::FinTimeout { .. } => fin_timeout(action),
         Action::Note(note) => ("NXActionNote", 8, json!({ "note": note })),
         other => panic!("{other:?} is none of Nicira's"),
     };
     members["subtype"] = subtype.into();
     members["experimenter"] = 0x2320.into();
     (class, members)
+}
+
+fn fin_timeout(action: &Action) -> (&'static str, u16, Value) {
+    let Action::FinTimeout { idle_timeout, hard_timeout } = action else { unreachable!() };
+    let members = json!({ "fin_idle_timeout": idle_timeout, "fin_hard_timeout": hard_timeout });
+    ("NXActionFinTimeout", 19, members)
 }
 
 fn on_stack(action: &Action) -> (&'static str, u16, Value) {

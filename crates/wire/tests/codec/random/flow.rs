@@ -206,6 +206,7 @@ fn learn(e: &mut Entropy<'_>) -> Learn {
         cookie: Cookie(e.u64()),
         flags: LearnFlags::from_bits_retain(e.u16() & 3),
         table: TableId(e.u8() & 0x7f),
+        fin_timeouts_s: [e.u16(), e.u16()],
         specs,
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use openflow::flow::FlowMod;
 
 use super::Replica;
+use crate::action_set::FinTimeouts;
 use crate::counter::Counter;
-use crate::fast::learning::{Learning, Taught};
+use crate::fast::ids::EntryId;
+use crate::fast::learning::{EntryChange, Learning, Taught};
 use crate::time::Nanos;
 
 /// Entries that packets of one forwarder teach and that it keeps in mind; more begin anew.
@@ -44,15 +46,42 @@ impl Replica {
             learning.set_unknown();
             return self.count(Counter::LearnsRefused, 1);
         }
-        let (learning, ops_applied) = (Arc::clone(learning), self.ops_applied);
-        self.taught.borrow_mut().push(Taught { learning, at: now, ops_applied });
+        self.give(EntryChange::Taught(Arc::clone(learning)), now);
+    }
+
+    /// A packet ends its TCP connection: an entry has at most these timeouts. Control gets it once,
+    /// until it has changed the entry.
+    pub(in crate::fast::forwarder) fn shorten(
+        &self,
+        id: EntryId,
+        timeouts: FinTimeouts,
+        now: Nanos,
+    ) {
+        let Some(life) = self.entry(id).map(|entry| entry.life) else { return };
+        let (idle_s, hard_s) = (life.idle_timeout_s, life.hard_timeout_s);
+        // Nobody has noted the use of an entry that had no idle timeout.
+        if timeouts.idle_s != 0 {
+            self.counters().entries.touch(id, now);
+        }
+        if timeouts.of(idle_s, hard_s) != (idle_s, hard_s)
+            && self.shortened.borrow_mut().insert((id, timeouts))
+        {
+            let created = life.created;
+            self.give(EntryChange::Shortened { id, created, timeouts }, now);
+        }
+    }
+
+    fn give(&self, change: EntryChange, at: Nanos) {
+        let ops_applied = self.ops_applied;
+        self.taught.borrow_mut().push(Taught { change, at, ops_applied });
     }
 
     /// Whether the same entry waits for control with other actions.
     fn is_taught_otherwise(&self, learning: &Learning) -> bool {
         let place = |of: &FlowMod| (of.table_id, of.priority);
         let is_it = |waiting: &Taught| {
-            let (one, other) = (&waiting.learning.flow_mod, &learning.flow_mod);
+            let EntryChange::Taught(waiting) = &waiting.change else { return false };
+            let (one, other) = (&waiting.flow_mod, &learning.flow_mod);
             place(one) == place(other) && one.matching == other.matching
         };
         self.taught.borrow().iter().any(is_it)

@@ -50,6 +50,7 @@ pub(super) fn credits_of(
             | MicroOp::Truncate(_)
             | MicroOp::Meter(..)
             | MicroOp::Learn(_)
+            | MicroOp::Shorten(..)
             | MicroOp::Output(_, Some(_))
             | MicroOp::ToController(_)
             | MicroOp::RefusedTx(..)
