@@ -43,6 +43,24 @@ const BITS: [(Capabilities, &str, &str); 7] = [
     (Capabilities::ARP_MATCH_IP, "ARP_MATCH_IP", "v1_0/arp_addresses_are_matched"),
 ];
 
+/// Messages of 1.1 that are other than those of 1.2, with their tests.
+const OF_1_1: [(&str, &str); 5] = [
+    (
+        "abilities in statistics of tables",
+        "version_1_1.rs:ports_and_abilities_of_tables_stand_where_1_1_has_them",
+    ),
+    ("ARP_MATCH_IP", "v1_0/arp_addresses_are_matched"),
+    ("its match and actions", "version_1_1.rs:its_actions_change_packets"),
+    (
+        "packet-ins without an entry",
+        "version_1_1.rs:packets_without_an_entry_reach_it_and_say_their_table",
+    ),
+    (
+        "modify that adds",
+        "version_1_1.rs:a_modify_adds_where_it_looks_for_no_cookie_and_none_is_there",
+    ),
+];
+
 /// Messages of 1.2 that are other than those of 1.3, with their tests.
 const OF_1_2: [(&str, &str); 5] = [
     (
@@ -252,6 +270,12 @@ pub(crate) fn announced() -> Vec<Announced> {
     );
     groups(&dp, &mut list);
     meters(&dp, &mut list);
+    list.part("OpenFlow 1.1, other than in 1.2", "message");
+    let with_arp = capabilities(Version::V1_2) | Capabilities::ARP_MATCH_IP;
+    assert_eq!(capabilities(Version::V1_1), with_arp);
+    for (name, test) in OF_1_1 {
+        list.add(name, Some(test));
+    }
     list.part("OpenFlow 1.2, other than in 1.3", "message");
     assert_eq!(capabilities(Version::V1_2), capabilities(Version::V1_3));
     for (name, test) in OF_1_2 {
