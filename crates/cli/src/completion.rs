@@ -94,7 +94,8 @@ fn port_kinds() -> Vec<String> {
 fn scenarios() -> Vec<String> {
     let all = catalogue::all().unwrap_or_default();
     let evaluations = all.iter().filter_map(|scenario| scenario.evaluation.clone());
-    let mut names: Vec<String> = evaluations.chain(all.iter().map(|one| one.id.clone())).collect();
+    let words = evaluations.chain(strings(catalogue::FAMILIES));
+    let mut names: Vec<String> = words.chain(all.iter().map(|one| one.id.clone())).collect();
     names.sort();
     names.dedup();
     names

@@ -69,7 +69,7 @@ enum Program {
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
     /// The answer to the words of earlier versions
-    #[command(hide = true)]
+    #[command(hide = true, disable_help_flag = true)]
     Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,

@@ -63,7 +63,7 @@ pub(crate) const GONE: &[(&str, &str)] = &[
     ("bench dump", LISTS),
     ("bench victim", SHARE),
     ("bench idle", ASLEEP),
-    ("bench ports", "weir lab run ports --format lines"),
+    ("bench ports", "weir lab run ports --dut weir,ovs,linux-bridge --format lines"),
     ("bench controller", "weir lab run controller-throughput (controller-latency, ..) --dut NAMES"),
     ("bench generator", "contrib/generator/speed.py WEIR, or weir gen flood --port null:"),
 ];

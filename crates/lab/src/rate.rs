@@ -131,6 +131,8 @@ mod tests {
         for text in ["1.3", "OpenFlow13"] {
             assert_eq!(release::parse(text), Ok(Version::V1_3), "{text}");
         }
-        assert!(release::parse("1.9").unwrap_err().ends_with("1.0 or 1.2 or 1.3 or 1.4 or 1.5"));
+        assert!(
+            release::parse("1.9").unwrap_err().ends_with("1.0 or 1.1 or 1.2 or 1.3 or 1.4 or 1.5")
+        );
     }
 }

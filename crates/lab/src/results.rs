@@ -1,8 +1,8 @@
 //! Results of a run, as data: every row with its raw samples and its conditions.
 //!
 //! It is a view of a ledger (`campaign::record`), which is the file of a run. Every form (terminal,
-//! CSV, Markdown, HTML, JSON, comparison) is drawn from it and adds nothing. A row must never stand
-//! without its samples, and a cell that was not measured must never stand without its reason.
+//! lines, Markdown, HTML, JSON, comparison) is drawn from it and adds nothing. A row must never
+//! stand without its samples, and a cell that was not measured must never stand without its reason.
 
 use std::collections::BTreeMap;
 

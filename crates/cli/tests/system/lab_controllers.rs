@@ -126,7 +126,13 @@ fn slips_are_reported() {
     assert!(error(&[scenario, "--dut", "nox"]).contains("ovs-testcontroller"));
     assert!(error(&[scenario, "--set", "fleet.hosts=3"]).contains("an even number"));
     let program = env!("CARGO_BIN_EXE_weir");
-    let bench = Command::new(program).args(["bench", "ports", "--quick"]).output().unwrap();
-    let text = String::from_utf8_lossy(&bench.stderr).into_owned();
-    assert!(!bench.status.success() && text.contains("use weir lab run ports"), "{text}");
+    for words in
+        [&["bench", "ports", "--quick"][..], &["bench", "ports", "--help"], &["bench", "--help"]]
+    {
+        let bench = Command::new(program).args(words).output().unwrap();
+        let text = String::from_utf8_lossy(&bench.stderr).into_owned();
+        let instead =
+            if words[1] == "ports" { "use weir lab run ports" } else { "use weir lab run" };
+        assert!(!bench.status.success() && text.contains(instead), "{words:?}: {text}");
+    }
 }

@@ -61,6 +61,15 @@ pub(crate) fn command(agent: Option<&str>, weir: &Path) -> Command {
     command
 }
 
+/// A box's name, as far as it is known.
+pub(crate) fn box_name(facts: &BoxFacts) -> String {
+    match facts {
+        BoxFacts { address, .. } if address.is_empty() => "the lab's own machine".to_owned(),
+        BoxFacts { address, host, .. } if host.is_empty() => format!("the agent {address}"),
+        BoxFacts { address, host, .. } => format!("{host} (the agent {address})"),
+    }
+}
+
 /// An agent at work. Dropping it ends the agent, and with it all that is open there.
 #[derive(Debug)]
 pub struct AgentLink {
@@ -83,8 +92,9 @@ impl AgentLink {
         (weir, dir): (&Path, &Path),
     ) -> Result<Self, AgentError> {
         let address = agent.unwrap_or_default();
+        let facts = BoxFacts { address: address.to_owned(), ..BoxFacts::default() };
         let failed = |error: &dyn std::fmt::Display| AgentError {
-            at: format!("the agent {address}"),
+            at: box_name(&facts),
             why: error.to_string(),
         };
         let logs = tempfile::tempdir_in(dir).map_err(|error| failed(&error))?.keep();
@@ -126,11 +136,7 @@ impl AgentLink {
     /// The box's name, for errors and notes.
     #[must_use]
     pub fn name(&self) -> String {
-        match &self.facts {
-            BoxFacts { address, .. } if address.is_empty() => "the lab's own machine".to_owned(),
-            BoxFacts { address, host, .. } if host.is_empty() => format!("the agent {address}"),
-            BoxFacts { address, host, .. } => format!("{host} (the agent {address})"),
-        }
+        box_name(&self.facts)
     }
 
     fn error(&self, why: String) -> AgentError {

@@ -19,6 +19,10 @@ use crate::hosts::{HOST_DEVICE, HostAddress, HostError, NamespaceContext};
 /// Time between two looks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// The exit code of an agent whose program did not end by itself or did not start: that of `ssh`
+/// for a box that is lost.
+pub const NO_PROGRAM: u8 = 255;
+
 /// A host.
 pub struct BoxHost {
     context: NamespaceContext,
@@ -48,7 +52,7 @@ impl BoxHost {
     }
 
     /// Runs a program, whose output is that of this process, until it ends or the standard input
-    /// does; its exit code.
+    /// does; its exit code, or [`NO_PROGRAM`] where a signal killed it.
     ///
     /// # Errors
     /// The program is missing or cannot be started.
@@ -60,7 +64,7 @@ impl BoxHost {
         loop {
             if let Some(status) = child.try_wait()? {
                 let code = status.code().and_then(|code| u8::try_from(code).ok());
-                return Ok(code.map_or(ExitCode::FAILURE, ExitCode::from));
+                return Ok(ExitCode::from(code.unwrap_or(NO_PROGRAM)));
             }
             if wait(&[input.as_fd()], Some(LOOK))? {
                 kill_group(&child)?;

@@ -57,7 +57,7 @@ pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
 }
 
 /// Words for several scenarios that are of no evaluation.
-const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
+pub const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
 
 /// The scenarios of that name, of that evaluation, `E4` or `e4`, or of that family: `ports` for all
 /// that are `ports-..` and of no evaluation.
@@ -82,7 +82,9 @@ pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
         }
         let unknown = names::unknown("scenario", name, known.iter().map(String::as_str));
         return Err(ScenarioError(format!(
-            "{unknown}, and E1 to E5 for all of an evaluation; or give the path of a scenario file"
+            "{unknown}, E1 to E5 for all of an evaluation, and {} for all of such a name; or give \
+             the path of a scenario file",
+            FAMILIES.join(", ")
         )));
     }
     Ok(all)

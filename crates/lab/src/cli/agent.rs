@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::agent::host::NO_PROGRAM;
 use crate::agent::server::{self, Agent};
 use crate::testbed::external::check_up;
 
@@ -34,7 +35,11 @@ impl AgentArgs {
             server::serve((&mut from, &mut to), Agent::new(), take_interfaces)
         };
         match served.context("the agent")? {
-            Some((host, program)) => host.run(&program).context("the agent"),
+            Some((host, program)) => Ok(host.run(&program).unwrap_or_else(|error| {
+                // The lab tells it from a program that has failed.
+                files::eprint_line(format_args!("weir lab: the agent: {error}"));
+                ExitCode::from(NO_PROGRAM)
+            })),
             None => Ok(ExitCode::SUCCESS),
         }
     }

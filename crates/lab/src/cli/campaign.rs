@@ -64,7 +64,8 @@ pub(super) struct CampaignArgs {
 /// Selection of scenarios, switches and points.
 #[derive(Args, Debug)]
 pub(super) struct SelectionArgs {
-    /// Scenarios: names (see `weir lab list`), E1 to E5 for all of an evaluation, or files
+    /// Scenarios: names (see `weir lab list`), E1 to E5 for all of an evaluation, `ports`,
+    /// `datapath` or `controller` for all of such a name, or files
     #[arg(required = true)]
     scenario: Vec<String>,
     /// Switches under test, in the order of the tables: names (see `weir lab list`), or

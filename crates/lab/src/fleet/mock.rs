@@ -118,12 +118,9 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
     let mut connection = Connection::new(settings, Instant::now());
     let (mut packet_ins, mut bytes) = (0, vec![0; 1 << 16]);
     loop {
-        let waiting = connection.transmit();
-        if stream.write_all(waiting).is_err() {
+        if !flush(&mut connection, &mut stream) {
             return;
         }
-        let count = waiting.len();
-        connection.transmitted(count, Instant::now());
         match stream.read(&mut bytes) {
             Ok(0) => return,
             Ok(count) => connection.receive(&bytes[..count], Instant::now()),
@@ -153,8 +150,23 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
                 return stream.shutdown(Shutdown::Both).unwrap();
             }
             answer(&mut connection, behaviour, packet_ins, &packet_in);
+            // An answer does not wait for those to the packet-ins that came with its own.
+            if !flush(&mut connection, &mut stream) {
+                return;
+            }
         }
     }
+}
+
+/// Writes what waits to be sent; false where the stream has failed.
+fn flush(connection: &mut Connection, stream: &mut TcpStream) -> bool {
+    let waiting = connection.transmit();
+    if stream.write_all(waiting).is_err() {
+        return false;
+    }
+    let count = waiting.len();
+    connection.transmitted(count, Instant::now());
+    true
 }
 
 /// First requests of every controller.

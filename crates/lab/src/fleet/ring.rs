@@ -177,6 +177,8 @@ struct RingSwitch {
     number: u32,
     count: u32,
     version: Version,
+    /// Longest time to the controller's hello.
+    hello_limit: Duration,
     identity: Identity,
     neighbours: Rc<Vec<mpsc::Sender<Arriving>>>,
     inbox: mpsc::Receiver<Arriving>,
@@ -201,6 +203,7 @@ fn run(plan: &FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> R
                 number,
                 count: plan.switches,
                 version: plan.version,
+                hello_limit: plan.ready_limit,
                 identity: Identity::new(plan.version, number, 2),
                 neighbours: Rc::clone(&senders),
                 inbox,
@@ -233,17 +236,23 @@ impl RingSwitch {
         let opening = async {
             // Nobody closes the semaphore.
             let permit = at_once.acquire().await.ok();
-            (permit, Stream::connect(target, tls).await)
+            // It may come before the word of the stop that has set it free.
+            if *orders.borrow() == Order::Stop {
+                return None;
+            }
+            Some((permit, Stream::connect(target, tls).await))
         };
         let mut stop = orders.clone();
-        let (mut permit, stream) = tokio::select! {
+        let opened = tokio::select! {
             biased;
             _ = stop.wait_for(|order| *order == Order::Stop) => return Ok(()),
             opened = opening => opened,
         };
+        let Some((mut permit, stream)) = opened else { return Ok(()) };
         let stream = stream?;
         let mut settings = ConnectionSettings::new(Side::Switch).with_versions(&[self.version]);
         settings.probe_after = None;
+        settings.hello_deadline = self.hello_limit;
         let mut link = Link::new(stream, settings);
         loop {
             tokio::select! {

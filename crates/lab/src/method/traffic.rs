@@ -103,7 +103,7 @@ pub(super) fn plan<'a>(
 /// Outcome of streams that were sent together.
 pub(super) struct Exchanged {
     pub(super) statistics: SessionStatistics,
-    /// When the first frame was due, in nanoseconds of [`Session::now_ns`].
+    /// When the first frame was due, in nanoseconds of the session's clock.
     pub(super) start_ns: u64,
 }
 

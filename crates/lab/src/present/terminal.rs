@@ -63,7 +63,9 @@ pub(crate) fn render_everything(results: &Results, width: usize) -> String {
     for block in blocks(results) {
         match block {
             Block::Heading(text) => {
-                out.push('\n');
+                if !out.is_empty() {
+                    out.push('\n');
+                }
                 wrap(&mut out, &one_line(&text), "", width);
             }
             Block::Words(text) => wrap(&mut out, &one_line(&text), "", width),
@@ -152,6 +154,7 @@ mod tests {
     #[test]
     fn the_tables_say_all_in_words() {
         let text = render_everything(&results(), 200);
+        assert!(text.starts_with("Results of weir lab\n"), "{text}");
         for piece in [
             "E4 · Cached forwarding",
             "│ 64            ┆ 1       ┆ ",
@@ -166,6 +169,7 @@ mod tests {
             "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",
             "Everywhere: match fields 1.",
             "- In 3 headline figures beside ovs, weir is better in 2",
+            "- A figure is the median of its starts with their range",
             "82 figures from 406 samples in all",
         ] {
             assert!(text.contains(piece), "{piece}\nis not in\n{text}");

@@ -16,7 +16,9 @@ use super::external::ExternalTestbed;
 use super::netns::NetnsTestbed;
 use super::{NO_HOSTS, Testbed, traffic_error};
 use crate::agent::client::{self, AgentError, AgentLink};
+use crate::agent::host::NO_PROGRAM;
 use crate::agent::protocol::{AgentHello, AgentRequest, VERSION, write_line};
+use crate::facts::BoxFacts;
 use crate::host_program::HostProgram;
 use crate::hosts::host_address;
 use crate::trial_error::TrialError;
@@ -93,7 +95,7 @@ impl ExternalTestbed {
         let others = (0..self.ends.len()).filter(|other| *other != port).map(host_address);
         let (host, others) = (host_address(port), others.collect());
         let place = self.links().get(at).map(AgentLink::name);
-        let place = place.unwrap_or_else(|| "the lab's own machine".to_owned());
+        let place = place.unwrap_or_else(|| client::box_name(&BoxFacts::default()));
         let run = HostRun { process, cancel: hosts.cancel, at: Some(place), begin: 0 };
         // The agent of the trials has the interface for this lab.
         run.write(&AgentHello { version: VERSION, interfaces: Vec::new() })?;
@@ -181,15 +183,52 @@ impl HostRun<'_> {
         waited.map(|()| self.text()).map_err(|error| self.error(error))
     }
 
-    /// Waits until it ends by itself; a failing exit code is no error.
+    /// Waits until it ends by itself; a failing exit code is no error. The end of an agent without
+    /// one of its program is.
     pub(crate) fn wait_for_end(&mut self, limit: Duration) -> Result<Output, TrialError> {
         let status = self.process.wait_for_end(limit, self.cancel);
-        let success = status.map_err(|error| self.error(error))?.success();
-        Ok(Output { success, text: self.text() })
+        let status = status.map_err(|error| self.error(error))?;
+        let is_agents = status.code().is_none_or(|code| code == i32::from(NO_PROGRAM));
+        if self.at.is_some() && is_agents {
+            self.process.check().map_err(|error| self.error(error))?;
+        }
+        Ok(Output { success: status.success(), text: self.text() })
     }
 
     /// Kills it at once on the lab's testbed; at an agent it ends with its host.
     pub(crate) fn kill(&mut self) -> Result<(), TrialError> {
         if self.at.is_none() { Ok(self.process.kill()?) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use programs::cancel::Cancel;
+    use programs::process::Process;
+
+    use super::HostRun;
+
+    #[test]
+    fn an_agent_that_dies_is_not_the_end_of_its_program() {
+        let (dir, cancel) = (tempfile::tempdir().unwrap(), Cancel::default());
+        let run = |script: &str, at: Option<&str>| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            let process = Process::start("host1", command, None, dir.path()).unwrap();
+            let at = at.map(str::to_owned);
+            let mut run = HostRun { process, cancel: &cancel, at, begin: 0 };
+            run.wait_for_end(Duration::from_secs(30))
+        };
+        for script in ["echo lost; exit 255", "echo lost; kill -9 $$"] {
+            let error = run(script, Some("box1")).unwrap_err().to_string();
+            assert!(error.contains("box1") && error.contains("lost"), "{error}");
+            assert!(!run(script, None).unwrap().success, "{script}");
+        }
+        // An answer is missing, says `ping`.
+        assert!(!run("exit 1", Some("box1")).unwrap().success);
+        assert!(run("exit 0", Some("box1")).unwrap().success);
     }
 }

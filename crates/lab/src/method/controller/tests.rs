@@ -49,11 +49,27 @@ fn run(behaviour: Behaviour, switches: u32) -> anyhow::Result<Trial> {
     load(fleet(&mock, Version::V1_3, switches), &Cancel::default())
 }
 
+/// A trial in which something was answered: on a busy machine a window may pass without.
+fn answered(behaviour: Behaviour, plan: impl Fn(&Mock) -> FleetPlan) -> Trial {
+    for _ in 0..5 {
+        // One that has stopped once does not stop again.
+        let mock = Mock::start(behaviour);
+        match load(plan(&mock), &Cancel::default()) {
+            Ok(measured) => return measured,
+            Err(error) => {
+                assert!(error.to_string().contains("answered no packet-in"), "{error:#}");
+            }
+        }
+    }
+    panic!("{behaviour:?}: five windows without an answer");
+}
+
 /// Times to the answer, at this pace, within a window.
 fn times(behaviour: Behaviour, pace: Pace, window: Duration) -> Trial {
-    let mock = Mock::start(behaviour);
-    let fleet = fleet(&mock, Version::V1_3, 1);
-    load(FleetPlan { pace, keeps_times: true, window, ..fleet }, &Cancel::default()).unwrap()
+    answered(behaviour, |mock| {
+        let fleet = fleet(mock, Version::V1_3, 1);
+        FleetPlan { pace, keeps_times: true, window, ..fleet }
+    })
 }
 
 /// The error of a controller that must be given up after `limit`.
@@ -95,9 +111,13 @@ fn a_controller_of_known_delay_is_never_measured_as_faster() {
     let shares = &measured.distributions[0].quantiles;
     assert!(shares[0].1 >= 2_990.0 && shares.is_sorted_by(|a, b| a.1 <= b.1), "{shares:?}");
     // One thread for each connection: three delays at a time, and what came before the window.
-    let measured = run(Behaviour::Hub(delay), 3).unwrap();
+    let window = Duration::from_secs(1);
+    let measured = answered(Behaviour::Hub(delay), |mock| FleetPlan {
+        window,
+        ..fleet(mock, Version::V1_3, 3)
+    });
     let answered = value(&measured, "answered_ps");
-    assert!(answered > 0.0 && answered <= 3.0 / 0.003 + 3.0 * 17.0 / 0.2, "{measured:?}");
+    assert!(answered > 0.0 && answered <= 3.0 / 0.003 + 3.0 * 17.0, "{measured:?}");
 }
 
 #[test]
@@ -187,7 +207,8 @@ fn a_ring_that_is_stopped_connects_no_further_switch() {
     let rest = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     // The first waits for a hello, and the others until it has one.
     let address = Some(rest.local_addr().unwrap().to_string());
-    let plan = FleetPlan { rest: address, at_once: 1, ..fleet(&mock, Version::V1_3, 4) };
+    let fleet = fleet(&mock, Version::V1_3, 4);
+    let plan = FleetPlan { rest: address, at_once: 1, ready_limit: 20 * LONG, ..fleet };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (mut stream, _) = rest.accept().unwrap();
