@@ -1,4 +1,4 @@
-//! The vocabulary of OpenFlow 1.0 and 1.2 to 1.5: messages, match fields, actions, errors and text.
+//! The vocabulary of OpenFlow 1.0 to 1.5: messages, match fields, actions, errors and text.
 //!
 //! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0 or
 //! 1.4, of 1.0.2 and 1.4.0. Five tables define the protocol: [`field`] (match fields), [`action`],

@@ -3,8 +3,8 @@
 //! The logarithms of the pairs' ratios are held against 0 by Student's t. Switches take turns, so
 //! that what the machine did to both starts of a pair cancels; the difference of two logarithms
 //! that vary alike is symmetric, however skewed each of them is, which is what t asks for. Where a
-//! value is not above 0 it is the differences instead of the logarithms. A bootstrap of so few
-//! starts is too narrow: see `simulated.rs`, which holds both against the truth.
+//! value is not above 0 it is the differences instead of the logarithms. The tests in
+//! `simulated.rs` hold the interval against the truth.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

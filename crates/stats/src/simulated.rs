@@ -1,9 +1,7 @@
 //! Switches whose truth is known, each with an effect of its start: whether intervals hold the
 //! truth as often as they say.
 //!
-//! A simulation without that effect cannot see that trials of one start are no repetitions: here
-//! pairs of trials held a ratio in less than 80 of 100 campaigns. A bootstrap of six starts, and of
-//! the trials in them, held it in less than 90, so that there is none.
+//! A simulation without that effect cannot see that trials of one start are no repetitions.
 
 use testkit::Random;
 

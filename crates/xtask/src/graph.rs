@@ -105,7 +105,7 @@ pub(crate) const CRATES: &[CrateRow] = &[
         &["cases"]),
     row("metrics", 1, FORBID, "the counts of a running program, for Prometheus",
         &["files", "web"]),
-    row("stats", 0, FORBID, "statistics of repeated measurements: figures, comparisons, trends",
+    row("stats", 0, FORBID, "statistics of repeated measurements: figures, comparisons",
         &[]),
     row("control", 0, FORBID, "the words of the control socket, and a blocking client of it",
         &[]),
