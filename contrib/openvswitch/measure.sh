@@ -11,6 +11,9 @@
 #                                                      and through one: Weir alone
 #   contrib/openvswitch/measure.sh database [KPPS]     frames lost while the database is stopped,
 #                                                      killed and replaced: Weir alone
+#   contrib/openvswitch/measure.sh bundle [ENTRIES]    commit of a bundle of so many flow-mods, nine
+#                                                      times for each; frames lost meanwhile: one
+#                                                      that saw half of a bundle would be one
 #
 # WEIR names the program, else the first one of PATH; OVS the daemon of Open vSwitch.
 set -euo pipefail
@@ -154,14 +157,7 @@ without_database() { # thousands of packets per second
     host a 10.0.0.1; host b 10.0.0.2
     of weir add-br one -- add-port one v-b -- add-port one v-a
     within 30 reached a 10.0.0.2
-    cat > /run/paced.toml <<END
-[[streams]]
-packet = "eth(dst=$(ip netns exec b cat /sys/class/net/eth0/address))/ipv4(dst=10.0.0.2)/udp"
-rate = "$1kpps"
-END
-    send() {
-        exec ip netns exec a "$WEIR" gen run /run/paced.toml --port af_packet:eth0 --quiet "$@"
-    }
+    paced "$1"
     # The first frames of a flow take another way.
     (send --duration 1) >/run/gen 2>&1 || true
     sleep 1
@@ -218,6 +214,129 @@ add_bridges() { # how many
     done
 }
 
+paced() { # thousands of packets per second, from a to b
+    cat > /run/paced.toml <<END
+[[streams]]
+packet = "eth(dst=$(ip netns exec b cat /sys/class/net/eth0/address))/ipv4(dst=10.0.0.2)/udp"
+rate = "$1kpps"
+END
+}
+
+send() { # further options
+    exec ip netns exec a "$WEIR" gen run /run/paced.toml --port af_packet:eth0 --quiet "$@"
+}
+
+commits() { # socket of the bridge, entries, commits: the time of each, in milliseconds
+    python3 - "$@" <<'END'
+import socket, struct, sys, time
+
+def message(kind, body, xid=1):
+    return struct.pack("!BBHI", 5, kind, 8 + len(body), xid) + body
+
+def matching(fields):
+    body = b"".join(fields)
+    return struct.pack("!HH", 1, 4 + len(body)) + body + bytes(-(4 + len(body)) % 8)
+
+def flow_mod(command, table, priority, fields, instructions):
+    return message(14, struct.pack(
+        "!QQBBHHHIIIHH", 0, 0, table, command, 0, 0, priority, 0xffffffff, 0xffffffff, 0xffffffff,
+        0, 0) + matching(fields) + instructions)
+
+def apply(action):
+    return struct.pack("!HHI", 4, 8 + len(action), 0) + action
+
+def reg0(value):
+    return struct.pack("!II", 0x00010004, value)
+
+def bundle(kind):
+    send(message(33, struct.pack("!IHH", 1, kind, 3)))
+    return reply(33)
+
+def send(frame):
+    connection.sendall(frame)
+
+def reply(wanted):
+    while True:
+        head = read(8)
+        _, kind, length, xid = struct.unpack("!BBHI", head)
+        body = read(length - 8)
+        if kind == 2:
+            send(message(3, body, xid))
+        elif kind == 1:
+            sys.exit(f"error {body[:4].hex()}")
+        elif kind == wanted:
+            return
+
+def read(count):
+    data = b""
+    while len(data) < count:
+        part = connection.recv(count - len(data))
+        if not part:
+            sys.exit("the connection ended")
+        data += part
+    return data
+
+IP = struct.pack("!IH", 0x80000a02, 0x0800)
+OUT = apply(struct.pack("!HHIHHI", 0, 16, 2, 0, 0, 0))
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+send(message(0, b""))
+entries, rounds = int(sys.argv[2]), int(sys.argv[3])
+for nth in range(rounds + 1):
+    # The first entry says which of the second table's decides: both change in one bundle.
+    to_reg0 = apply(struct.pack("!HH", 25, 16) + reg0(nth) + bytes(4))
+    mods = [flow_mod(0, 1, 1, [reg0(nth)], OUT)]
+    mods += [flow_mod(4, 1, 1, [reg0(nth - 1)], b"")] if nth else []
+    for host in range(entries - len(mods) - 1):
+        address = struct.pack("!II", 0x80001804, 0x0b000000 + host)
+        mods.append(flow_mod(0, 2, 1 + nth, [IP, address], OUT))
+    mods.append(flow_mod(0, 0, 1, [], to_reg0 + struct.pack("!HHB3x", 1, 8, 1)))
+    bundle(0)
+    send(b"".join(message(34, struct.pack("!IHH", 1, 0, 3) + one) for one in mods))
+    bundle(2)
+    begin = time.monotonic()
+    bundle(4)
+    if nth:
+        print(f"{1000 * (time.monotonic() - begin):.1f}", flush=True)
+    send(message(14, struct.pack(
+        "!QQBBHHHIIIHH", 0, 0, 2, 3, 0, 0, 0, 0xffffffff, 0xffffffff, 0xffffffff, 0, 0)
+        + matching([])) + message(20, b""))
+    reply(21)
+    time.sleep(1)
+END
+}
+
+of_bundles() { # entries
+    local whose nth sender sent came
+    sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+    host a 10.0.0.1; host b 10.0.0.2
+    paced 100
+    for whose in weir ovs; do
+        start $whose
+        of $whose add-br one -- set bridge one datapath_type=netdev \
+            protocols=OpenFlow10,OpenFlow14 fail_mode=secure -- add-port one v-a \
+            -- set Interface v-a ofport_request=1 -- add-port one v-b \
+            -- set Interface v-b ofport_request=2
+        commits "/run/$whose/one.mgmt" 10 1 >/run/times
+        # The first frames of a flow take another way.
+        (send --duration 1) >/run/gen 2>&1 || true
+        sleep 1
+        sent=$(count a 11) came=$(count b 3)
+        send >/run/gen 2>&1 &
+        sender=$!
+        sleep 1
+        commits "/run/$whose/one.mgmt" "$1" 9 >/run/times
+        kill -INT $sender
+        wait $sender || true
+        sleep 1
+        sent=$(($(count a 11) - sent)) came=$(($(count b 3) - came))
+        echo "$whose: commit of $1 flow-mods $(quantiles /run/times); $sent frames sent," \
+            "$((sent - came)) lost"
+        kill "$(cat "/run/$whose/ovs-vswitchd.pid")"
+        while [ -e "/run/$whose/ovs-vswitchd.pid" ]; do sleep 0.1; done
+    done
+}
+
 if [ -n "${1-}" ] && [ ! -x "$WEIR" ]; then
     echo "no weir in PATH: WEIR=target/release/weir $0 $*" >&2
     exit 1
@@ -227,5 +346,6 @@ case ${1-} in
     bridges) add_bridges "${2:-1000}" ;;
     patch) through_patch "${2:-5}" ;;
     database) without_database "${2:-200}" ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    bundle) of_bundles "${2:-100000}" ;;
+    *) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -380,6 +380,9 @@ GROUPS_V1_5 = [
      "group_id=7,type=select,selection_method=hash,selection_method_param=9,"
      "fields(reg1,eth_dst=00:00:00:00:00:ff,ip_src,nw_proto,tcp_dst=0xff00),"
      "bucket=bucket_id:0,weight:1,actions=output:1"),
+    ("add-group/selection_of_parts_of_bytes", ["add-group"],
+     "group_id=7,type=select,selection_method=hash,fields(vlan_vid,ip_dscp),"
+     "bucket=bucket_id:0,weight:1,actions=output:1"),
     ("add-group/selection_dp_hash", ["add-group"],
      "group_id=8,type=select,selection_method=dp_hash,bucket=bucket_id:0,weight:1,"
      "actions=output:1"),

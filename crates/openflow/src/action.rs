@@ -630,6 +630,12 @@ impl Action {
         if let Self::Clone(actions) = self { actions } else { &[] }
     }
 
+    /// Whether it or an action inside it is such a one.
+    #[must_use]
+    pub fn has_inside(&self, is: &dyn Fn(&Self) -> bool) -> bool {
+        is(self) || self.inner().iter().any(|one| one.has_inside(is))
+    }
+
     /// Whether what it writes for later tables depends on more than the headers of a packet: its
     /// stack, its length, or ports.
     #[must_use]

@@ -8,6 +8,8 @@ use crate::instruction::Instruction;
 use crate::learn::{Learn, LearnFlags, LearnSource, LearnTarget};
 use crate::subfield::BitRange;
 
+const IP_PROTO_TCP: u128 = 6;
+
 impl Learn {
     /// An entry of table 1 without timeouts, as text has it where nothing else is given.
     #[must_use]
@@ -52,7 +54,10 @@ impl Learn {
             }
         }
         let [idle_timeout, hard_timeout] = self.fin_timeouts_s;
-        if [idle_timeout, hard_timeout] != [0, 0] {
+        // Of another protocol no packet ends a connection, and its entry cannot have the action.
+        let protocol = flow_mod.matching.exact(Field::IpProto);
+        let may_end = protocol.is_none_or(|protocol| protocol == IP_PROTO_TCP);
+        if may_end && [idle_timeout, hard_timeout] != [0, 0] {
             actions.push(Action::FinTimeout { idle_timeout, hard_timeout });
         }
         flow_mod.table_id = self.table;

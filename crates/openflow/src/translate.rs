@@ -171,12 +171,14 @@ pub fn bucket_in(version: Version, actions: &[Action]) -> Result<Vec<Action>, Un
 /// the field depends on a protocol that the match does not name.
 pub fn with_set_fields(version: Version, flow_mod: &FlowMod) -> Result<Cow<'_, FlowMod>, Error> {
     let is_replaced = |one: &Action| one.kind().row().successor == Some(ActionKind::SetField);
-    let actions = || flow_mod.instructions.iter().flat_map(Instruction::actions);
+    let has = |is: &dyn Fn(&Action) -> bool| {
+        flow_mod.instructions.iter().flat_map(Instruction::actions).any(|one| one.has_inside(is))
+    };
     let has_them = version.has_instructions() && !version.has_set_field();
-    if !has_them || !actions().any(is_replaced) {
+    if !has_them || !has(&is_replaced) {
         return Ok(Cow::Borrowed(flow_mod));
     }
-    if !actions().all(Action::is_accepted) {
+    if has(&|one| !one.is_accepted()) {
         return Err(Error::BadActionBadArgument);
     }
     let translated = instructions_in(Version::NEWEST, &flow_mod.matching, &flow_mod.instructions);
@@ -552,6 +554,13 @@ mod tests {
         assert_eq!(set(tagged, Version::V1_0).as_deref(), Ok("set_vlan_vid:5,set_vlan_pcp:3"));
         let flow = parse_flow_mod("ip,actions=drop", FlowModCommand::Add).unwrap();
         let tos = vec![Instruction::ApplyActions(vec![Action::SetNwTos(3)])];
+        let flow = FlowMod { instructions: tos, ..flow };
+        assert_eq!(with_set_fields(Version::V1_1, &flow), Err(Error::BadActionBadArgument));
+        // Inside a clone, too.
+        let why = Err(Error::BadActionMatchInconsistent);
+        assert_eq!(v1_1("ip,actions=clone(mod_tp_dst:80,output:2)"), why);
+        let tos = Action::Clone(vec![Action::SetNwTos(3)]);
+        let tos = vec![Instruction::ApplyActions(vec![tos])];
         let flow = FlowMod { instructions: tos, ..flow };
         assert_eq!(with_set_fields(Version::V1_1, &flow), Err(Error::BadActionBadArgument));
     }

@@ -297,10 +297,10 @@ pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     let buckets = read_numbered(&mut r, len, group_type)?;
     let mut selection = None;
     property::read_all(&mut r, Unknown::LeftOut, |number, body| {
-        if is_selection(number, body)? {
-            selection = read_selection(body)?;
-        }
-        Ok(selection.is_some())
+        // One by a method or a field that is not known is left out, too.
+        let read = is_selection(number, body)?.then(|| read_selection(body).ok().flatten());
+        selection = read.flatten().or(selection.take());
+        Ok(false)
     })?;
     Ok(GroupDesc { group_type, group_id, buckets, selection })
 }

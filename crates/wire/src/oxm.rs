@@ -316,7 +316,8 @@ pub(crate) fn read_value(
 
 /// Reads a field whose value says which of its bits count.
 ///
-/// The faults are those of [`read_into`], and `OFPBMC_BAD_MASK` for bits that the field has not.
+/// The faults are those of [`read_into`]. Bits that the field has not are passed over: Open vSwitch
+/// sets them where all of the field counts.
 pub(crate) fn read_bits(r: &mut Reader<'_>) -> reader::ReadResult<(Field, u128)> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
@@ -326,9 +327,9 @@ pub(crate) fn read_bits(r: &mut Reader<'_>) -> reader::ReadResult<(Field, u128)>
     if header.len() != field.bytes() {
         return Err(fail(Error::BadMatchBadLen));
     }
-    let bits = number(r.bytes(field.bytes())?);
+    let bits = number(r.bytes(field.bytes())?) & field.full_mask();
     let is_part = bits != field.full_mask();
-    if bits & !field.full_mask() != 0 || (is_part && !field.row().maskable) {
+    if is_part && !field.row().maskable {
         return Err(fail(Error::BadMatchBadMask));
     }
     Ok((field, bits))
@@ -337,7 +338,9 @@ pub(crate) fn read_bits(r: &mut Reader<'_>) -> reader::ReadResult<(Field, u128)>
 /// Writes a field whose value says which of its bits count.
 pub(crate) fn write_bits(w: &mut Writer<'_>, field: Field, bits: u128) -> writer::WriteResult<()> {
     write_field(w, field)?;
-    write_number(w, field, bits);
+    // Open vSwitch takes all of a field by its bytes.
+    let is_whole = bits == field.full_mask();
+    write_number(w, field, if is_whole { u128::MAX >> (128 - 8 * field.bytes()) } else { bits });
     Ok(())
 }
 

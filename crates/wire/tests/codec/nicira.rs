@@ -503,3 +503,35 @@ fn masks_of_asynchronous_messages_are_taken_in_both_forms() {
         assert!(wire::decode(&frame).is_err());
     }
 }
+
+/// A group's description of 1.5: type select, number 7, one bucket, and these properties.
+fn description(properties: &[&str]) -> Message {
+    let bucket = "0010 0000 00000000 0000 0008 0001 0000";
+    let properties: String = properties.concat().split_whitespace().collect();
+    let head = format!("01 00 00000007 0010 {} {bucket} {properties}", "00".repeat(6));
+    let entry = testkit::hex::parse(&head).unwrap();
+    let mut frame = testkit::hex::parse("06 13 0000 00000001 0007 0000 00000000").unwrap();
+    frame.extend((entry.len() as u16 + 2).to_be_bytes());
+    frame.extend(entry);
+    let len = (frame.len() as u16).to_be_bytes();
+    frame[2..4].copy_from_slice(&len);
+    wire::decode(&frame).unwrap().2
+}
+
+#[test]
+fn properties_beside_a_groups_choice_are_left_out() {
+    let hash = "68617368 00000000 00000000 00000000 0000000000000000";
+    let chosen = format!("ffff0028 0000154d 00000001 00000000 {hash}");
+    let unknown = "ffff000c 00001234 00000001 00000000";
+    let of_tunnel = format!("ffff0030 0000154d 00000001 00000000 {hash} 00013f04 ffffffff");
+    let expected = description(&[&chosen]);
+    let Message::MultipartReply(MultipartReply { body: MultipartReplyBody::GroupDesc(of), .. }) =
+        &expected
+    else {
+        panic!("{expected:?}");
+    };
+    assert!(of[0].selection.is_some());
+    for properties in [[&chosen, unknown], [unknown, &chosen], [&chosen, &of_tunnel]] {
+        assert_eq!(description(&properties), expected, "{properties:?}");
+    }
+}

@@ -11,7 +11,7 @@
 
 use openflow::action::{HeaderEffect, TtlLayer};
 use openflow::field::Header;
-use openflow::group::GroupType;
+use openflow::group::{GroupType, Selection};
 use openflow::meter::BandKind;
 use openflow::{Action, BitRange, Field, GroupId, Learn, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, Network, PacketBuf, Shape, set_meta};
@@ -601,8 +601,12 @@ impl<'a> Target<'a> for Compiler<'a> {
     fn enter_group(&mut self, id: GroupId, group: &Group, _packet: &Packet) -> WalkFlow {
         self.push(|| MicroOp::Group(id));
         if group.group_type() == GroupType::Select && group.buckets().len() > 1 {
-            // The choice depends on fields; the key must have them.
-            if self.tracked.is_opaque || !self.replica.keys_have_select_fields {
+            // The choice depends on fields; the key must have them, as they are now.
+            let by_dscp =
+                |it: &Selection| it.fields.iter().any(|(field, _)| *field == Field::IpDscp);
+            let is_metered = self.has_meter && group.selection().is_some_and(by_dscp);
+            let is_known = !self.tracked.is_opaque && !is_metered;
+            if !is_known || !self.replica.keys_have_select_fields {
                 return WalkFlow::Break(Stop::Unsupported);
             }
             self.is_flow_specific = true;

@@ -10,7 +10,7 @@ mod summary;
 mod teach;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use openflow::field::FIELDS;
@@ -118,7 +118,7 @@ pub(super) struct Replica {
     taught: RefCell<Vec<Taught>>,
     /// The timeouts that entries are to have at most, of which control has been notified since they
     /// changed last.
-    shortened: RefCell<HashSet<(EntryId, FinTimeouts)>>,
+    shortened: RefCell<HashMap<EntryId, Vec<FinTimeouts>, BuildMixHasher>>,
     ops_applied: u64,
 }
 
@@ -355,10 +355,7 @@ impl Replica {
     fn put_entry(&mut self, id: EntryId, mut entry: ReplicaEntry) {
         let index = id.0 as usize;
         entry.origin.entry = EntryRef(Some(id.0.into()));
-        let shortened = self.shortened.get_mut();
-        if !shortened.is_empty() {
-            shortened.retain(|(of, _)| *of != id);
-        }
+        self.shortened.get_mut().remove(&id);
         if self.entries.len() <= index {
             self.entries.resize_with(index + 1, || None);
             self.packed.resize(index + 1, LOOK);

@@ -63,9 +63,13 @@ impl Replica {
         if timeouts.idle_s != 0 {
             self.counters().entries.touch(id, now);
         }
-        if timeouts.of(idle_s, hard_s) != (idle_s, hard_s)
-            && self.shortened.borrow_mut().insert((id, timeouts))
-        {
+        if timeouts.of(idle_s, hard_s) == (idle_s, hard_s) {
+            return;
+        }
+        let mut shortened = self.shortened.borrow_mut();
+        let asked = shortened.entry(id).or_default();
+        if !asked.contains(&timeouts) {
+            asked.push(timeouts);
             let created = life.created;
             self.give(EntryChange::Shortened { id, created, timeouts }, now);
         }
