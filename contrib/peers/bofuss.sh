@@ -20,7 +20,14 @@ dpid=${DUT_DPID:-0000000000000001}
 ofdatapath --no-slicing --no-local-port -d "${dpid:4}" --interfaces="${DUT_PORTS// /,}" \
   "punix:$socket" &
 datapath=$!
-trap 'kill $datapath $protocol 2>/dev/null || true' EXIT
+# A signal between fork and exec is lost, so one is sent until both are gone.
+end() {
+  for _ in $(seq 100); do
+    kill $datapath $protocol 2>/dev/null || return 0
+    sleep 0.05
+  done
+}
+trap end EXIT
 protocol=
 for _ in $(seq 200); do
   [ ! -S "$socket" ] || break
