@@ -177,7 +177,7 @@ impl TableAbilities {
 const MATCH_TYPE: usize = 10;
 
 /// The members of 1.1's match by their numbers in a table's bitmaps (`OFPFMF_*`), each by its first
-/// field. The EtherType stands for [`MATCH_TYPE`] too.
+/// field. The EtherType stands for `MATCH_TYPE` too.
 pub const TUPLE_MEMBERS: [Field; 16] = [
     Field::InPort,
     Field::VlanVid,
