@@ -100,13 +100,13 @@ impl Campaign {
     }
 
     /// Time until which headline figures get further starts, of a plan that takes `cost`: the
-    /// campaign's own limit, else a twentieth more than the plan, of a quick run none. None of a
+    /// campaign's own limit, else that time itself, and of a quick run none. None of a
     /// single job, where the number of starts was chosen, or where there is nothing to compare.
     #[must_use]
     pub fn further_limit(&self, cost: Duration) -> Option<Duration> {
         let is_wanted = self.job.is_none() && self.starts.is_none() && self.duts.len() > 1;
-        let limit = self.limit.or_else(|| (!self.is_quick).then(|| cost.mul_f64(1.05)));
-        limit.filter(|limit| is_wanted && *limit > cost)
+        let limit = self.limit.or_else(|| (!self.is_quick).then_some(cost));
+        limit.filter(|limit| is_wanted && *limit >= cost)
     }
 
     /// Whether what has a floor is measured on a wire too.

@@ -41,7 +41,7 @@ pub(super) struct CampaignArgs {
     selection: SelectionArgs,
     /// Seconds that all of it may take: cells that do not fit are left out and named, and headline
     /// figures get further starts with what is left, until the interval of each ratio is within
-    /// 5 % of it [default: further starts until a twentieth after the time of --dry, and none with
+    /// 5 % of it [default: further starts until the time that --dry says is over, and none with
     /// --quick or --starts]
     #[arg(long)]
     budget: Option<u64>,
@@ -206,7 +206,7 @@ fn plan(campaign: &Campaign) -> Result<String> {
     let duration = estimates.iter().map(|(.., cost)| *cost).sum();
     let further = campaign.further_limit(duration).map(|limit| {
         let what = "further starts of headlines, until a ratio's interval is within 5 % of it:";
-        format!("{what}\n{:38} at most {}", "", time(limit.saturating_sub(duration)))
+        format!("{what}\n{:38} until {}", "", time(limit))
     });
     Ok(rows.chain([row("all", starts, duration)]).chain(further).collect())
 }

@@ -2,7 +2,7 @@
 //!
 //! Rows of one scenario, switch, point and metric are compared by their starts, the first of one
 //! run with the first of the other and so on: what warms up or slows down in the course of a run
-//! cancels. It must never take two trials of one start for two, and never end with success where
+//! cancels. Two runs agree in a row where the ranges of its figures overlap. It must never take two trials of one start for two, and never end with success where
 //! `--fail-on-worse` found something with all comparisons counted (Holm).
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use terminal::Table;
 
 use super::results::load;
-use crate::present::{count, number, one_line, times};
+use crate::present::{count, headlines_of, number, one_line, times};
 use crate::results::{Better, Coordinates, MetricInfo, ResultRow, Results};
 use stats::{CONFIDENCE, Comparison, Scale, holm, median};
 
@@ -89,6 +89,13 @@ fn object(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> Value {
     })
 }
 
+/// Whether the ranges of both figures have a value in common; none where one is no number.
+fn ranges_overlap(rows: [&ResultRow; 2]) -> Option<bool> {
+    let [first, second] = rows.map(ResultRow::figure);
+    let (first, second) = (first?, second?);
+    Some(first.low <= second.high && second.low <= first.high)
+}
+
 /// The cells of a row: place, metric, both medians, and the second by the first, or less it.
 fn line(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> [String; 7] {
     let of = rows[1].beside(rows[0]);
@@ -140,11 +147,22 @@ fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> Co
     let heads = ["scenario", "where", "switch", "metric", "first", "second", "×", "is"];
     // Of worse and better ones: all, and those that hold with all rows counted.
     let (mut table, mut counts, mut is_empty) = (Table::new(heads).keys(4), [[0; 2]; 2], true);
+    // Of all rows and of the headlines: how many have ranges, and in how many of them these overlap.
+    let (headlines, mut agreed) = (headlines_of(first), [[0; 2]; 2]);
     for (((key, was, is), of), adjusted) in pairs.iter().zip(&found).zip(holm(&p_values)) {
         let (word, is_better) = verdict(of.as_ref(), was.0.better);
         let holds = adjusted <= 1.0 - CONFIDENCE;
         let mut object = object(key, was.0, [was.1, is.1]);
+        let is_headline = headlines
+            .iter()
+            .any(|one| (&*one.scenario, &one.at, &*one.metric) == (key.0, key.2, key.3));
+        let overlap = ranges_overlap([was.1, is.1]);
+        for [with_ranges, overlapping] in agreed.iter_mut().take(1 + usize::from(is_headline)) {
+            *with_ranges += usize::from(overlap.is_some());
+            *overlapping += usize::from(overlap == Some(true));
+        }
         (object["is"], object["holds"]) = (word.into(), holds.into());
+        (object["ranges_overlap"], object["headline"]) = (overlap.into(), is_headline.into());
         objects.push(object);
         if let Some(is_better) = is_better {
             let [all, hold] = &mut counts[usize::from(is_better)];
@@ -168,12 +186,16 @@ fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> Co
          all rows counted {hold_worse} worse and {hold_better} better hold. Only in the first run: \
          {gone}; only in the second: {new}.\n"
     );
+    let [all, headline] = agreed.map(|[of, overlapping]| format!("{overlapping} of {of}"));
+    out += &format!("Ranges overlap in {all} rows, and in {headline} headline figures.\n");
     let json = json!({ "rows": objects, "only_first": gone, "only_second": new });
     Compared { text: out, json, is_worse: hold_worse > 0 }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::{Compared, compared};
     use crate::present::sample;
 
@@ -193,6 +215,12 @@ mod tests {
             assert_eq!((&worse["change"]["of"], &json["only_first"]), (&"ratio".into(), &3.into()));
             assert!(worse["change"]["high"].as_f64() < Some(1.0), "{worse}");
             assert!(rows.iter().any(|row| row["holds"] == true), "{json}");
+            let overlaps = rows.iter().filter(|row| row["ranges_overlap"] == true).count();
+            let is_headline = |row: &&Value| row["headline"] == true;
+            let of_headlines = rows.iter().filter(is_headline).count();
+            assert!(overlaps < rows.len() && 0 < of_headlines && of_headlines < rows.len());
+            let overlap = format!("Ranges overlap in {overlaps} of {} rows, and in ", rows.len());
+            assert!(text.contains(&overlap), "{text}");
             assert!(is_worse && text.starts_with("The runs differ in their kernel: "), "{text}");
             assert!(
                 text.contains(" worse") && text.contains("Only in the first run: 3;"),
@@ -201,7 +229,9 @@ mod tests {
             let boxed = text.lines().filter(|line| line.starts_with(['│', '┌']));
             assert!(boxed.map(|line| line.chars().count()).all(|length| length <= width));
         }
-        let Compared { text, is_worse, .. } = compared(&first, &first, false, 80);
+        let Compared { text, json, is_worse } = compared(&first, &first, false, 80);
         assert!(!is_worse && text.contains("0 worse, 0 better"), "{text}");
+        let rows = json["rows"].as_array().unwrap().len();
+        assert!(text.contains(&format!("overlap in {rows} of {rows} rows, and in ")), "{text}");
     }
 }

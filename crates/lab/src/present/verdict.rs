@@ -57,6 +57,8 @@ pub(crate) struct Headline {
     pub(crate) at: Coordinates,
     /// Its method.
     pub(crate) method: String,
+    /// Its metric.
+    pub(crate) metric: String,
     /// The switches that have a figure.
     pub(crate) duts: Vec<String>,
     /// Share of a ratio by which its interval reaches beyond it, at most.
@@ -78,6 +80,7 @@ pub(crate) fn headlines_of(results: &Results) -> Vec<Headline> {
             scenario: section.scenario.id.clone(),
             at: row.at.clone(),
             method: table.method?.to_owned(),
+            metric: table.metric.id.clone(),
             reach: reach.reduce(f64::max)?,
             duts: section.duts.iter().filter(has_figure).map(|dut| (*dut).to_owned()).collect(),
         })
