@@ -22,32 +22,16 @@ const IPERF_LEN: &str = "1470";
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HostProgram {
     /// `ping`: echo requests, one after the other.
-    Ping {
-        /// To whom.
-        target: Ipv4Addr,
-        /// Number of requests.
-        requests: u32,
-    },
+    Ping { target: Ipv4Addr, requests: u32 },
     /// `iperf3 -s`, for one run.
     Iperf3Server {},
     /// `iperf3 -c`.
-    Iperf3Client {
-        /// Address of the server.
-        target: Ipv4Addr,
-        /// Duration.
-        seconds: u32,
-        /// Streams at once.
-        streams: u32,
-        /// The payload.
-        payload: Iperf3Payload,
-    },
+    Iperf3Client { target: Ipv4Addr, seconds: u32, streams: u32, payload: Iperf3Payload },
     /// `iperf -s -u`.
     IperfServer {},
     /// `iperf -c -u`.
     IperfClient {
-        /// Address of the server.
         target: Ipv4Addr,
-        /// Duration.
         seconds: u32,
         /// Payload, bit/s.
         bps: u64,
@@ -58,11 +42,8 @@ pub enum HostProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Iperf3Payload {
-    /// TCP, to the server or back.
-    Tcp {
-        /// Whether the server sends.
-        is_reverse: bool,
-    },
+    /// TCP, to the server; reversed, the server sends.
+    Tcp { is_reverse: bool },
     /// UDP.
     Udp {
         /// Payload of each stream, bit/s; 0 is as fast as it goes.
@@ -73,37 +54,17 @@ pub enum Iperf3Payload {
 }
 
 impl HostProgram {
-    /// The tool that runs.
-    #[must_use]
-    pub fn tool(&self) -> Tool {
-        match self {
-            Self::Ping { .. } => Tool::Ping,
-            Self::Iperf3Server {} | Self::Iperf3Client { .. } => Tool::Iperf3,
-            Self::IperfServer {} | Self::IperfClient { .. } => Tool::Iperf2,
-        }
-    }
-
-    /// Name of its log.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Ping { .. } => "ping",
-            Self::Iperf3Server {} => "iperf3-server",
-            Self::Iperf3Client { .. } => "iperf3",
-            Self::IperfServer {} => "iperf-server",
-            Self::IperfClient { .. } => "iperf",
-        }
-    }
-
-    /// Its words.
-    fn words(&self) -> Vec<String> {
-        let words = |text: String| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    /// Its tool, the name of its log, and its words.
+    fn parts(&self) -> (Tool, &'static str, String) {
         match self {
             Self::Ping { target, requests } => {
                 let interval_s = ECHO_INTERVAL.as_secs_f64();
-                words(format!("-n -c {requests} -i {interval_s:.3} -W 2 {target}"))
+                let words = format!("-n -c {requests} -i {interval_s:.3} -W 2 {target}");
+                (Tool::Ping, "ping", words)
             }
-            Self::Iperf3Server {} => words("-s -1 --forceflush".to_owned()),
+            Self::Iperf3Server {} => {
+                (Tool::Iperf3, "iperf3-server", "-s -1 --forceflush".to_owned())
+            }
             Self::Iperf3Client { target, seconds, streams, payload } => {
                 let several = if *streams > 1 { format!(" -P {streams}") } else { String::new() };
                 let payload = match payload {
@@ -111,24 +72,29 @@ impl HostProgram {
                     Iperf3Payload::Tcp { is_reverse: true } => " -R".to_owned(),
                     Iperf3Payload::Udp { bps, len } => format!(" -u -b {bps} -l {len}"),
                 };
-                words(format!(
-                    "-c {target} -J --connect-timeout 5000 -t {seconds}{payload}{several}"
-                ))
+                let usual = format!("-c {target} -J --connect-timeout 5000 -t {seconds}");
+                (Tool::Iperf3, "iperf3", format!("{usual}{payload}{several}"))
             }
-            Self::IperfServer {} => words(format!("-s -u -l {IPERF_LEN} -f k")),
+            Self::IperfServer {} => {
+                (Tool::Iperf2, "iperf-server", format!("-s -u -l {IPERF_LEN} -f k"))
+            }
             Self::IperfClient { target, seconds, bps } => {
-                words(format!("-c {target} -u -b {bps} -l {IPERF_LEN} -t {seconds}"))
+                let words = format!("-c {target} -u -b {bps} -l {IPERF_LEN} -t {seconds}");
+                (Tool::Iperf2, "iperf", words)
             }
         }
     }
 
-    /// The command, where the program is installed.
-    ///
-    /// # Errors
-    /// [`Missing`] with the remedy.
+    /// The name of its log.
+    pub fn name(&self) -> &'static str {
+        self.parts().1
+    }
+
+    /// The command; where it is not installed, the remedy.
     pub fn command(&self) -> Result<Command, Missing> {
-        let mut command = Command::new(self.tool().find()?);
-        command.args(self.words());
+        let (tool, _, words) = self.parts();
+        let mut command = Command::new(tool.find()?);
+        command.args(words.split(' '));
         Ok(command)
     }
 }
@@ -138,7 +104,8 @@ mod tests {
     use super::{HostProgram, Iperf3Payload};
 
     fn line(program: &HostProgram) -> String {
-        format!("{} {}", program.tool().command(), program.words().join(" "))
+        let (tool, _, words) = program.parts();
+        format!("{} {words}", tool.command())
     }
 
     #[test]

@@ -10,8 +10,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netdev::sys::ethtool::Ethtool;
-use netdev::sys::link::{LinkError, Rtnl, disable_ipv6};
+use netdev::sys::link::{Rtnl, disable_ipv6};
 use netdev::sys::netns::Namespace;
+use openflow::MacAddr;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use reflector::reflect;
@@ -29,17 +30,24 @@ pub struct HostAddress {
     pub mac: [u8; 6],
 }
 
-/// The hosts, one behind each port of the switch.
-pub(crate) const HOSTS: [HostAddress; 2] = [
-    HostAddress { ip: Ipv4Addr::new(10, 0, 0, 1), mac: [2, 0, 0, 0, 0, 1] },
-    HostAddress { ip: Ipv4Addr::new(10, 0, 0, 2), mac: [2, 0, 0, 0, 0, 2] },
-];
+/// The hosts that most traffic is between, one behind each port of the switch.
+pub(crate) const HOSTS: [HostAddress; 2] = [host_address(0), host_address(1)];
 
-/// The address of a host, which is counted from 0: the first two are [`HOSTS`].
-#[must_use]
-pub(crate) fn host_address(host: usize) -> HostAddress {
-    let number = u8::try_from(host + 1).unwrap_or(u8::MAX);
+/// The address of a host, which is counted from 0.
+pub(crate) const fn host_address(host: usize) -> HostAddress {
+    let number = if host < 254 { host as u8 + 1 } else { u8::MAX };
     HostAddress { ip: Ipv4Addr::new(10, 0, 0, number), mac: [2, 0, 0, 0, 0, number] }
+}
+
+/// The headers of datagrams from the first host to the second, between these UDP ports.
+pub(crate) fn headers(from: u16, to: u16) -> String {
+    let ([src, dst], [near, far]) = (HOSTS.map(|at| at.ip), HOSTS.map(|at| MacAddr(at.mac)));
+    format!("eth(src={near},dst={far})/ipv4(src={src},dst={dst})/udp(src={from},dst={to})")
+}
+
+/// The addresses of the others of so many hosts.
+pub(crate) fn other_hosts(host: usize, count: usize) -> impl Iterator<Item = HostAddress> {
+    (0..count).filter(move |other| *other != host).map(host_address)
 }
 
 /// The name of a host's interface.
@@ -52,24 +60,11 @@ pub(crate) struct NamespaceContext {
     pub(crate) rtnl: Rtnl,
 }
 
-/// Why there is no testbed.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// A namespace could not be made or set up.
-    #[error("cannot make a network namespace: {0}")]
-    Namespace(#[from] io::Error),
-    /// The kernel refused a device, an address or a rate.
-    #[error("cannot make the testbed: {0}")]
-    Link(#[from] LinkError),
-}
-
 impl NamespaceContext {
-    /// A namespace without IPv6, with its loopback device up and TCP as in every run.
-    ///
-    /// # Errors
-    /// Without root.
-    pub(crate) fn new() -> Result<Self, HostError> {
-        let ns = Namespace::new()?;
+    /// A namespace without IPv6, with its loopback device up and TCP as in every run; needs root.
+    pub(crate) fn new() -> io::Result<Self> {
+        let what = |error: io::Error| format!("a network namespace: {error}");
+        let ns = Namespace::new().map_err(|error| io::Error::new(error.kind(), what(error)))?;
         ns.enter(|| {
             disable_ipv6("all")?;
             disable_ipv6("default")?;
@@ -81,43 +76,38 @@ impl NamespaceContext {
     }
 
     /// Switches the offloads of a device off: a frame leaves it as it would cross a cable.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub(crate) fn offloads_off(&self, device: &str) -> Result<(), HostError> {
+    pub(crate) fn offloads_off(&self, device: &str) -> io::Result<()> {
         Ethtool::open_in(&self.ns)?.switch_off_offloads(device)?;
         Ok(())
     }
 
     /// Sets a device up, with an address in a network of 24 bits.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub(crate) fn bring_up(
-        &self,
-        device: &str,
-        address: Option<Ipv4Addr>,
-    ) -> Result<(), HostError> {
+    pub(crate) fn bring_up(&self, device: &str, address: Option<Ipv4Addr>) -> io::Result<()> {
         if let Some(address) = address {
             self.rtnl.add_address(device, IpAddr::V4(address), 24)?;
         }
         Ok(self.rtnl.set_up(device, true)?)
     }
+
+    /// Sets a host's device up, with the others as its neighbours.
+    pub(crate) fn bring_host_up(
+        &self,
+        host: HostAddress,
+        others: impl IntoIterator<Item = HostAddress>,
+    ) -> io::Result<()> {
+        self.bring_up(HOST_DEVICE, Some(host.ip))?;
+        for HostAddress { ip, mac } in others {
+            self.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(ip), mac)?;
+        }
+        Ok(())
+    }
 }
 
 /// Makes TCP behave alike in every run: the first of these congestion controls that the kernel
 /// lets a namespace have, and nothing remembered from the run before. Runs inside the namespace.
-///
-/// # Errors
-/// When `/proc/sys` is not writable.
 fn set_tcp() -> io::Result<()> {
-    let ipv4 = "/proc/sys/net/ipv4";
-    let refused = |algorithm: &&str| {
-        std::fs::write(format!("{ipv4}/tcp_congestion_control"), algorithm).is_err()
-    };
-    // Where all are refused the system's default stays; the report reads back which it is.
-    let _ = TCP_ALGORITHMS.iter().find(|algorithm| !refused(algorithm));
-    std::fs::write(format!("{ipv4}/tcp_no_metrics_save"), "1")
+    let set = |key: &str, value: &str| std::fs::write(format!("/proc/sys/net/ipv4/{key}"), value);
+    // Where both are refused the system's default stays; the report reads back which it is.
+    let _ = ["cubic", "reno"].iter().find(|name| set("tcp_congestion_control", name).is_ok());
+    set("tcp_no_metrics_save", "1")
 }
-
-const TCP_ALGORITHMS: [&str; 2] = ["cubic", "reno"];

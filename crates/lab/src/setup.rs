@@ -64,10 +64,7 @@ pub enum SetupError {
     /// The run was interrupted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The testbed.
-    #[error(transparent)]
-    Netns(#[from] crate::hosts::HostError),
-    /// The in-memory testbed, or a scratch folder.
+    /// The testbed, or a scratch folder.
     #[error("cannot make the testbed: {0}")]
     Io(#[from] std::io::Error),
     /// The switch under test.
@@ -121,7 +118,6 @@ impl SetupError {
             | Self::Dut(service::ServiceError::CpuShare(error))
             | Self::Controller(service::ServiceError::CpuShare(error)) => Some(error.to_string()),
             Self::Stopped(_)
-            | Self::Netns(_)
             | Self::Io(_)
             | Self::Dut(_)
             | Self::Controller(_)
@@ -199,7 +195,9 @@ impl SetupParts<'_> {
         let wiring = self.dut.wiring(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
             let (rate_bps, places) = (settings.port_rate().0, (&*self.paths.weir, self.dir));
-            return Ok(Testbed::External(ExternalTestbed::start(&wiring, rate_bps, places)?));
+            let bed = ExternalTestbed::start(&wiring, rate_bps, places, self.cancel);
+            self.cancel.check()?;
+            return Ok(Testbed::External(bed?));
         }
         let (port_rate, control_rate) = (settings.port_rate(), settings.control_rate());
         Ok(match self.kind {

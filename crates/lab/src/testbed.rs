@@ -17,7 +17,6 @@ pub mod replay;
 mod udp_port;
 
 use std::io;
-use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -26,12 +25,11 @@ use generator::method::{Measurer, MethodError, TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
 use generator::session::{Session, SessionOptions, Waiting};
 use netdev::Port;
-use openflow::MacAddr;
 use programs::cancel::{Cancel, Stopped};
 
 use crate::agent::clock::ClockComparison;
 use crate::facts::BoxFacts;
-use crate::hosts::{HOSTS, HostAddress, reflect};
+use crate::hosts::{HOSTS, headers, reflect};
 use crate::load::LinkSample;
 use crate::stall::Stall;
 use crate::trial_error::TrialError;
@@ -41,7 +39,6 @@ use fleet::FleetTestbed;
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
 use replay::{OffCores, ReplayTestbed};
-use udp_port::UdpEnd;
 
 /// The port on which the controller listens.
 pub const CONTROLLER_PORT: u16 = 6653;
@@ -70,15 +67,10 @@ const PORT: u16 = 9201;
 /// A testbed.
 #[derive(Debug)]
 pub enum Testbed {
-    /// Kernel hosts.
     Kernel(NetnsTestbed),
-    /// In-memory ports.
     Memory(MemoryTestbed),
-    /// Devices of this machine or of other boxes, joined to a switch that the lab does not start.
     External(ExternalTestbed),
-    /// No hosts: the switch replays a trace by itself.
     Replay(ReplayTestbed),
-    /// No hosts: emulated switches load a controller.
     Fleet(FleetTestbed),
 }
 
@@ -103,7 +95,6 @@ pub struct MeasurerPlan<'a> {
     pub stream: StreamSpec,
     /// Whether learning frames go before each trial.
     pub is_learning: bool,
-    /// The way threads wait.
     pub waiting: Waiting,
     /// Silence after which nothing is on its way any more.
     pub quiet: Duration,
@@ -111,19 +102,8 @@ pub struct MeasurerPlan<'a> {
     pub stop: &'a AtomicBool,
 }
 
-impl MeasurerPlan<'_> {
-    /// Whether delays are to be exact.
-    fn is_precise(&self) -> bool {
-        match self.waiting {
-            Waiting::Precise => true,
-            Waiting::Polling | Waiting::Sleeping => false,
-        }
-    }
-}
-
 impl Testbed {
     /// The kernel hosts, where there are some.
-    #[must_use]
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
         if let Self::Kernel(bed) = self { Some(bed) } else { None }
     }
@@ -139,9 +119,6 @@ impl Testbed {
     }
 
     /// The kernel hosts, or why there are none: `in_memory` where the ports are in memory.
-    ///
-    /// # Errors
-    /// The reason, for the report.
     pub fn kernel_or(&self, in_memory: &'static str) -> Result<&NetnsTestbed, &'static str> {
         match self {
             Self::Kernel(bed) => Ok(bed),
@@ -153,7 +130,6 @@ impl Testbed {
     }
 
     /// Rate of the hosts' links, bit/s.
-    #[must_use]
     pub fn port_rate(&self) -> Option<u64> {
         match self {
             Self::Kernel(bed) => bed.shape().port_rate.0,
@@ -163,28 +139,23 @@ impl Testbed {
     }
 
     /// Counters of all links; none where the lab has not made them.
-    #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
         self.kernel().map(NetnsTestbed::links).unwrap_or_default()
     }
 
     /// Notes on the testbed for the reader of a report.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         match self {
             Self::Kernel(bed) => bed.notes(),
-            Self::Memory(bed) => bed.notes(),
+            Self::Memory(_) => vec![memory::NOTE.to_owned()],
             Self::External(bed) => bed.notes(),
-            Self::Replay(bed) => bed.notes(),
+            Self::Replay(_) => vec![replay::NOTE.to_owned()],
             Self::Fleet(_) => Vec::new(),
         }
     }
 
     /// Keeps the calling thread, and those that it will start, off the cores that forward, where
     /// the switch has some to itself.
-    ///
-    /// # Errors
-    /// The system refuses.
     pub(crate) fn keep_off(&self) -> io::Result<Option<OffCores>> {
         match self {
             Self::Kernel(_) | Self::Memory(_) | Self::External(_) => Ok(None),
@@ -204,11 +175,15 @@ impl Testbed {
     }
 
     /// The ports of both hosts, for one trial.
-    fn take_ports(&self) -> Result<[Port; 2], TrialError> {
+    fn host_ports(&self) -> Result<[Port; 2], TrialError> {
         if let Self::Kernel(bed) = self {
-            let failed =
-                |source| TrialError::Io { what: "a socket of the lab's own traffic", source };
-            return Ok([udp(bed, 0).map_err(failed)?, udp(bed, 1).map_err(failed)?]);
+            let open = |host: usize| -> io::Result<Port> {
+                let ends = [HOSTS[host], HOSTS[1 - host]];
+                bed.host(host).enter(|| udp_port::open(ends, [PORT; 2]))?
+            };
+            let what = "a socket of the lab's own traffic";
+            let failed = |source| TrialError::Io { what, source };
+            return Ok([open(0).map_err(failed)?, open(1).map_err(failed)?]);
         }
         let mut ports = self.open_ports()?;
         ports.truncate(2);
@@ -217,16 +192,13 @@ impl Testbed {
     }
 
     /// The far end of every port of the switch, for frames as they are.
-    ///
-    /// # Errors
-    /// [`TrialError::Io`] of a device; a trial has them already.
     pub fn open_ports(&self) -> Result<Vec<Port>, TrialError> {
         let failed = |source| TrialError::Io { what: "the device of a host", source };
         match self {
             Self::Kernel(bed) => {
                 (0..bed.host_count()).map(|host| bed.open_port(host).map_err(failed)).collect()
             }
-            Self::Memory(bed) => Ok(bed.take_ports()?.into()),
+            Self::Memory(bed) => bed.take_ports(),
             Self::External(bed) if bed.is_apart => Err(TrialError::Unfit(APART)),
             Self::External(bed) => bed.open_all(),
             Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
@@ -234,7 +206,7 @@ impl Testbed {
         }
     }
 
-    /// Gives them back; sockets end here.
+    /// Gives them back, in their order; sockets end here.
     pub fn give_back(&self, ports: Vec<Port>) {
         if let Self::Memory(bed) = self {
             bed.give_back(ports);
@@ -243,27 +215,38 @@ impl Testbed {
 
     /// Does `work` with a session over the far ends of all ports: port 0 of the session is joined
     /// to port 1 of the switch.
-    ///
-    /// # Errors
-    /// [`TrialError::Io`] of a device, [`TrialError::Traffic`], and those of `work`.
     pub fn with_session<T>(
         &self,
         waiting: Waiting,
         work: impl FnOnce(&mut Session) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
-        let ports = self.open_ports()?;
-        let options = self.session_options(ports.len(), waiting);
-        let mut session =
-            Session::from_ports(ports, options).map_err(|error| traffic_error(error.into()))?;
+        self.with_session_over(self.open_ports()?, waiting, work)
+    }
+
+    /// The same with ports that are open, and are given back.
+    fn with_session_over<T>(
+        &self,
+        ports: Vec<Port>,
+        waiting: Waiting,
+        work: impl FnOnce(&mut Session) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        let has_no_line = match self {
+            // The kernel says 10 Gbit/s of every veth, and carries more.
+            Self::Kernel(_) | Self::Memory(_) => self.port_rate().is_none(),
+            Self::External(_) | Self::Replay(_) | Self::Fleet(_) => false,
+        };
+        let line_rate_bps = if has_no_line { vec![NO_LINE_BPS; ports.len()] } else { Vec::new() };
+        let first_stream = next_streams(1);
+        let options =
+            SessionOptions { line_rate_bps, waiting, first_stream, ..SessionOptions::default() };
+        let session = Session::from_ports(ports, options);
+        let mut session = session.map_err(|error| traffic_error(error.into()))?;
         let outcome = work(&mut session);
         self.give_back(session.into_ports());
         outcome
     }
 
-    /// The same with the ports of a trial, wherever their far ends are.
-    ///
-    /// # Errors
-    /// As [`Testbed::with_session`].
+    /// Does `work` with the ports of a trial, wherever their far ends are.
     pub fn with_ports<T>(
         &self,
         stop: &AtomicBool,
@@ -278,15 +261,11 @@ impl Testbed {
     /// Does `work` with what performs trials from the first host to the second, wherever they are;
     /// the comparison of the clocks of their boxes, where they are two, in the trial in which they
     /// are known worst.
-    ///
-    /// # Errors
-    /// As [`Testbed::with_session`].
     pub fn with_measurer<T>(
         &self,
         plan: MeasurerPlan<'_>,
         work: impl FnOnce(&mut SessionMeasurer<'_>) -> Result<T, TrialError>,
     ) -> Result<(T, Option<ClockComparison>), TrialError> {
-        let is_precise = plan.is_precise();
         let MeasurerPlan { stream, is_learning, waiting, quiet, stop } = plan;
         let (from, to) = (0, 1);
         let work = |session: &mut dyn TrialPorts| {
@@ -294,128 +273,73 @@ impl Testbed {
         };
         match self.apart() {
             Some(bed) => {
+                let is_precise = waiting == Waiting::Precise;
                 let mut ports = BoxPorts::new(bed, [0, 1], is_precise, stop);
-                work(&mut ports).map(|done| (done, ports.clock()))
+                work(&mut ports).map(|done| (done, ports.worst.take()))
             }
             None => self.with_session(waiting, |session| work(session)).map(|done| (done, None)),
         }
     }
 
     /// Sends from host 1 to host 2.
-    ///
-    /// # Errors
-    /// [`TrialError::Io`] of a socket, [`TrialError::Traffic`], [`TrialError::Stopped`].
     pub fn one_way(&self, input: &TrialInput, cancel: &Cancel) -> Result<TrialOutput, TrialError> {
-        if let Some(bed) = self.apart() {
-            let ports = &mut BoxPorts::new(bed, [0, 1], false, cancel.flag());
-            return carry_on(ports, (0, 1), input, cancel).map_err(method_error);
+        let work = |ports: &mut dyn TrialPorts| trial(ports, (0, 1), input, cancel);
+        match self.apart() {
+            Some(bed) => work(&mut BoxPorts::new(bed, [0, 1], false, cancel.flag())),
+            None => {
+                let ports = self.host_ports()?.into();
+                self.with_session_over(ports, Waiting::Sleeping, |session| work(session))
+            }
         }
-        let (outcome, ports) = self.carry(self.take_ports()?.into(), (0, 1), input, cancel);
-        self.give_back(ports);
-        outcome
     }
 
     /// Sends from host 1, reflects at host 2, receives at host 1.
-    ///
-    /// # Errors
-    /// [`TrialError::Io`] of a socket, [`TrialError::Traffic`], [`TrialError::Stopped`].
     pub fn round_trip(
         &self,
         input: &TrialInput,
         cancel: &Cancel,
     ) -> Result<TrialOutput, TrialError> {
+        let work = |ports: &mut dyn TrialPorts| trial(ports, (0, 0), input, cancel);
         if let Some(bed) = self.apart() {
-            let work = || {
-                let ports = &mut BoxPorts::new(bed, [0], false, cancel.flag());
-                carry_on(ports, (0, 0), input, cancel)
-            };
-            return bed.reflecting(work).map_err(traffic_error)?.map_err(method_error);
+            let work = || work(&mut BoxPorts::new(bed, [0], false, cancel.flag()));
+            return bed.reflecting(work);
         }
-        let [near, mut far] = self.take_ports()?;
+        let [near, mut far] = self.host_ports()?;
         let done = AtomicBool::new(false);
-        let (outcome, reflected, mut ports) = std::thread::scope(|scope| {
+        let (outcome, reflected) = std::thread::scope(|scope| {
             let reflector = scope.spawn(|| reflect(&mut far, &HOSTS[1], &done));
-            let (outcome, ports) = self.carry(vec![near], (0, 0), input, cancel);
+            let near = vec![near];
+            let outcome = self.with_session_over(near, Waiting::Sleeping, |session| work(session));
             done.store(true, Ordering::Relaxed);
-            let reflected =
-                reflector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (outcome, reflected, ports)
+            let reflected = reflector.join();
+            (outcome, reflected.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
-        ports.push(far);
-        self.give_back(ports);
+        self.give_back(vec![far]);
         reflected.map_err(|error| traffic_error(PortTrialError::Port(error.to_string())))?;
         outcome
-    }
-
-    /// The options of every session of the lab, over `ports` ports of this testbed.
-    fn session_options(&self, ports: usize, waiting: Waiting) -> SessionOptions {
-        let has_no_line = match self {
-            // The kernel says 10 Gbit/s of every veth, and carries more.
-            Self::Kernel(_) | Self::Memory(_) => self.port_rate().is_none(),
-            Self::External(_) | Self::Replay(_) | Self::Fleet(_) => false,
-        };
-        let line_rate_bps = if has_no_line { vec![NO_LINE_BPS; ports] } else { Vec::new() };
-        let first_stream = next_stream();
-        SessionOptions { line_rate_bps, waiting, first_stream, ..SessionOptions::default() }
-    }
-
-    /// Carries one trial out on a session of its own over the ports, and gives them back.
-    fn carry(
-        &self,
-        ports: Vec<Port>,
-        (from, to): (usize, usize),
-        input: &TrialInput,
-        cancel: &Cancel,
-    ) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
-        let options = self.session_options(ports.len(), Waiting::Sleeping);
-        let mut session = match Session::from_ports(ports, options) {
-            Ok(session) => session,
-            Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
-        };
-        let outcome = carry_on(&mut session, (from, to), input, cancel).map_err(method_error);
-        (outcome, session.into_ports())
     }
 }
 
 /// Carries one trial of the usual stream out on ports. The hosts have talked before: there is
 /// nothing to learn.
-fn carry_on(
+fn trial(
     session: &mut dyn TrialPorts,
     (from, to): (usize, usize),
     input: &TrialInput,
     cancel: &Cancel,
-) -> Result<TrialOutput, MethodError<PortTrialError>> {
+) -> Result<TrialOutput, TrialError> {
     let (stream, is_learning, quiet, stop) = (usual_stream(), false, QUIET, cancel.flag());
-    SessionMeasurer { session, from, to, stream, is_learning, quiet, stop }.trial(*input)
-}
-
-fn udp(bed: &NetnsTestbed, host: usize) -> io::Result<Port> {
-    let end = |host: usize| {
-        let HostAddress { ip, mac } = HOSTS[host];
-        UdpEnd { mac, address: SocketAddrV4::new(ip, PORT) }
-    };
-    bed.host(host).enter(|| udp_port::open(end(host), end(1 - host)))?
+    let mut measurer = SessionMeasurer { session, from, to, stream, is_learning, quiet, stop };
+    measurer.trial(*input).map_err(method_error)
 }
 
 /// Datagrams from host 1 to host 2.
 fn usual_stream() -> StreamSpec {
-    StreamSpec { packet: headers(), ..StreamSpec::default() }
+    StreamSpec { packet: headers(PORT, PORT), ..StreamSpec::default() }
 }
 
-/// The headers of the frames from host 1 to host 2.
-fn headers() -> String {
-    let [HostAddress { ip: src, mac: src_mac }, HostAddress { ip: dst, mac: dst_mac }] = HOSTS;
-    let (src_mac, dst_mac) = (MacAddr(src_mac), MacAddr(dst_mac));
-    format!("eth(src={src_mac},dst={dst_mac})/ipv4(src={src},dst={dst})/udp(src={PORT},dst={PORT})")
-}
-
-/// Every trial has a number of its own, so that frames that come too late are not counted in the
-/// next one.
-fn next_stream() -> u16 {
-    next_streams(1)
-}
-
-/// The first of so many such numbers.
+/// The first of so many numbers of streams. Every trial has numbers of its own, so that frames that
+/// come too late are not counted in the next one.
 fn next_streams(count: u16) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     // One below the end, where a session finds no number behind its own.
@@ -436,13 +360,8 @@ pub(crate) fn method_error(error: MethodError<PortTrialError>) -> TrialError {
 }
 
 pub(crate) fn traffic_error(error: PortTrialError) -> TrialError {
-    match error {
-        PortTrialError::Stopped => TrialError::Stopped(Stopped),
-        PortTrialError::Session(_)
-        | PortTrialError::Stream(_)
-        | PortTrialError::NoProbe(_)
-        | PortTrialError::Port(_) => TrialError::Traffic(error),
-    }
+    let is_stop = matches!(error, PortTrialError::Stopped);
+    if is_stop { TrialError::Stopped(Stopped) } else { TrialError::Traffic(error) }
 }
 
 #[cfg(test)]

@@ -20,9 +20,7 @@ use crate::settings::Replay;
 /// One workload, whose files are there.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    /// Name of the files.
     pub(crate) name: String,
-    /// The trace.
     pub(crate) trace: PathBuf,
     /// Number of flow entries that are made; else they are in `NAME.flows` beside the trace.
     pub(crate) entries: Option<u32>,
@@ -32,9 +30,6 @@ pub(crate) struct Workload {
 
 impl Workload {
     /// Workload of a switch's replay; files that are made lie in `scratch`.
-    ///
-    /// # Errors
-    /// As [`Workload::find`]; a trace that cannot be written.
     pub(crate) fn of(replay: &Replay, scratch: &Path) -> Result<Self> {
         replay.check()?;
         if let (Some(folder), Some(name)) = (&replay.folder, &replay.name) {
@@ -49,10 +44,7 @@ impl Workload {
         })
     }
 
-    /// The workload `name` of the folder.
-    ///
-    /// # Errors
-    /// A file is missing or is no capture: with what makes the files.
+    /// The workload `name` of the folder; an error has what makes its files.
     pub(crate) fn find(folder: &Path, name: &str) -> Result<Self> {
         let folder = std::path::absolute(folder).context("cannot find the current folder")?;
         let file = |ending: &str| {
@@ -67,27 +59,36 @@ impl Workload {
             Ok(path)
         };
         let (trace, _) = (file("pcap")?, file("flows")?);
-        let bytes = files::read(&trace, files::CAPTURE_MAX)
-            .with_context(|| format!("{}", trace.display()))?;
-        let capture =
-            netdev::pcap::Capture::parse(bytes).with_context(|| format!("{}", trace.display()))?;
-        ensure!(!capture.is_empty(), "{}: no packet", trace.display());
+        let place = || trace.display().to_string();
+        let bytes = files::read(&trace, files::CAPTURE_MAX).with_context(place)?;
+        let capture = netdev::pcap::Capture::parse(bytes).with_context(place)?;
+        ensure!(!capture.is_empty(), "{}: no packet", place());
         Ok(Self { name: name.to_owned(), trace, entries: None, frames: capture.len() })
     }
 
-    /// The flow entries for that many pairs of ports, read as they are asked for.
-    ///
-    /// # Errors
-    /// The file cannot be read; each entry that is not understood, with its line.
+    /// The flow entries behind those that are given, each once for each of that many pairs of
+    /// ports, read as they are asked for. One that is not understood is an error with its line.
     pub(crate) fn flow_mods(
         &self,
+        given: Vec<Result<FlowMod>>,
         pairs: usize,
     ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>>>> {
-        let entries: Box<dyn Iterator<Item = Result<FlowMod>>> = match self.entries {
+        let own: Box<dyn Iterator<Item = Result<FlowMod>>> = match self.entries {
             None => Box::new(of_file(self.trace.with_extension("flows"))?),
             Some(count) => Box::new(made::entries(count)),
         };
-        Ok(spread(entries, pairs))
+        let entries = given.into_iter().chain(own);
+        if pairs == 1 {
+            return Ok(Box::new(entries));
+        }
+        Ok(Box::new(entries.flat_map(move |entry| -> Vec<Result<FlowMod>> {
+            match entry {
+                Ok(entry) => {
+                    (0..pairs as u32).map(|pair| Ok(for_pair(entry.clone(), pair))).collect()
+                }
+                Err(error) => vec![Err(error)],
+            }
+        })))
     }
 }
 
@@ -109,35 +110,18 @@ fn of_file(path: PathBuf) -> Result<impl Iterator<Item = Result<FlowMod>>> {
     }))
 }
 
-/// Each entry once for each of that many pairs of ports.
-pub(crate) fn spread(
-    entries: Box<dyn Iterator<Item = Result<FlowMod>>>,
-    pairs: usize,
-) -> Box<dyn Iterator<Item = Result<FlowMod>>> {
-    if pairs == 1 {
-        return entries;
-    }
-    Box::new(entries.flat_map(move |entry| -> Vec<Result<FlowMod>> {
-        match entry {
-            Ok(entry) => (0..pairs as u32).map(|pair| Ok(for_pair(entry.clone(), pair))).collect(),
-            Err(error) => vec![Err(error)],
-        }
-    }))
-}
-
 /// The entry for one of several pairs of ports, numbered from 0: that of pair 0 has ports 1 and 2,
 /// the next 3 and 4. Packets of a pair leave by it, so each entry asks for its port of entry too.
-pub(crate) fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
+fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
     entry.matching.set(Field::InPort, u128::from(2 * pair + 1), u128::from(u32::MAX));
     for instruction in &mut entry.instructions {
-        if let Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) = instruction
-        {
-            for action in actions {
-                if let Action::Output { port, .. } = action
-                    && *port == PortNo(2)
-                {
-                    *port = PortNo(2 * pair + 2);
-                }
+        let (Instruction::WriteActions(actions) | Instruction::ApplyActions(actions)) = instruction
+        else {
+            continue;
+        };
+        for action in actions {
+            if let Action::Output { port: port @ PortNo(2), .. } = action {
+                *port = PortNo(2 * pair + 2);
             }
         }
     }
@@ -179,7 +163,7 @@ mod tests {
         let entries = "# a comment\n\nin_port=1,actions=output:2\nin_port=x,actions=drop\n";
         let workload = workload_of(folder.path(), entries);
         assert_eq!((workload.frames, workload.name.as_str()), (1, "w"));
-        let read: Vec<_> = workload.flow_mods(1).unwrap().collect();
+        let read: Vec<_> = workload.flow_mods(Vec::new(), 1).unwrap().collect();
         assert_eq!((read.len(), read[0].is_ok()), (2, true));
         let text = format!("{:#}", read[1].as_ref().unwrap_err());
         assert!(text.contains("w.flows, line 4: column 9"), "{text}");
@@ -192,6 +176,8 @@ mod tests {
         let workload = Workload::of(&made, folder.path()).unwrap();
         assert_eq!((workload.frames, workload.entries), (5, Some(3)));
         assert!(workload.trace.starts_with(folder.path()) && workload.trace.is_file());
-        assert_eq!(workload.flow_mods(2).unwrap().count(), 6, "three for each pair of ports");
+        let given = parse_flow_mod("actions=drop", FlowModCommand::Add).unwrap();
+        let all = workload.flow_mods(vec![Ok(given)], 2).unwrap();
+        assert_eq!(all.count(), 8, "four for each pair of ports");
     }
 }

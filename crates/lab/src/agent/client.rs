@@ -3,12 +3,15 @@
 //! An error names the box, and has the last lines that the agent or `ssh` wrote.
 
 use std::io::{self, BufReader};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use generator::method::on_ports::PortTrialError;
+use netdev::sys::event::wait;
+use programs::cancel::Cancel;
 use programs::process::Process;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,24 +27,10 @@ pub(crate) const START_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The longest wait for the last lines of an agent that has closed its stream.
-const LAST_LINES: Duration = Duration::from_secs(1);
+pub(crate) const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Asks for no password, and sees within seconds that a box has lost its power.
 const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2 --";
-
-/// Why an agent does not do what it is asked for, with the box's name.
-#[derive(Debug, thiserror::Error)]
-#[error("{at}: {why}")]
-pub struct AgentError {
-    at: String,
-    why: String,
-}
-
-impl From<AgentError> for PortTrialError {
-    fn from(error: AgentError) -> Self {
-        Self::Port(error.to_string())
-    }
-}
 
 /// The command of an agent: of `weir` on this machine where no box is named, by `ssh` where one
 /// word names it, else a command that starts one.
@@ -70,93 +59,90 @@ pub(crate) fn box_name(facts: &BoxFacts) -> String {
     }
 }
 
+/// Why a box does not do what it is asked for, with its name.
+fn box_error(facts: &BoxFacts, why: &dyn std::fmt::Display) -> PortTrialError {
+    PortTrialError::Port(format!("{}: {why}", box_name(facts)))
+}
+
 /// An agent at work. Dropping it ends the agent, and with it all that is open there.
 #[derive(Debug)]
 pub struct AgentLink {
     facts: BoxFacts,
     stream: BufReader<UnixStream>,
-    is_lost: bool,
+    /// Why it cannot be asked any more.
+    lost: Option<String>,
     /// The program that carries the stream.
     program: Option<Process>,
 }
 
 impl AgentLink {
     /// Starts an agent for these interfaces, with its log in `dir`; `agent` is none for one of this
-    /// machine.
-    ///
-    /// # Errors
-    /// It does not start, is of another version, or cannot have an interface.
+    /// machine. Fails if it is of another version or cannot have an interface.
     pub fn start(
         agent: Option<&str>,
         interfaces: &[String],
         (weir, dir): (&Path, &Path),
-    ) -> Result<Self, AgentError> {
+        cancel: &Cancel,
+    ) -> Result<Self, PortTrialError> {
         let address = agent.unwrap_or_default();
-        let facts = BoxFacts { address: address.to_owned(), ..BoxFacts::default() };
-        let failed = |error: &dyn std::fmt::Display| AgentError {
-            at: box_name(&facts),
-            why: error.to_string(),
+        let start = || -> io::Result<(UnixStream, Process)> {
+            let logs = tempfile::tempdir_in(dir)?.keep();
+            let program = Process::start_over_stream("agent", command(agent, weir), true, &logs);
+            let program = program.map_err(io::Error::other)?;
+            let stream = program.stream().map(UnixStream::try_clone).transpose()?;
+            Ok((stream.ok_or_else(|| io::Error::other("it has no stream"))?, program))
         };
-        let logs = tempfile::tempdir_in(dir).map_err(|error| failed(&error))?.keep();
-        let program = Process::start_over_stream("agent", command(agent, weir), true, &logs)
-            .map_err(|error| failed(&error))?;
-        let stream = program.stream().map(UnixStream::try_clone).transpose();
-        match stream.map_err(|error| failed(&error))? {
-            Some(stream) => Self::over(stream, address, interfaces, Some(program)),
-            None => Err(failed(&"it has no stream")),
-        }
+        let facts = BoxFacts { address: address.to_owned(), ..BoxFacts::default() };
+        let (stream, program) = start().map_err(|error| box_error(&facts, &error))?;
+        Self::over(stream, address, interfaces, Some((program, cancel)))
     }
 
-    /// An agent at the other end of a stream.
-    pub(super) fn over(
+    /// An agent at the other end of a stream, with the program that carries it.
+    pub(crate) fn over(
         stream: UnixStream,
         address: &str,
         interfaces: &[String],
-        program: Option<Process>,
-    ) -> Result<Self, AgentError> {
+        program: Option<(Process, &Cancel)>,
+    ) -> Result<Self, PortTrialError> {
         let facts = BoxFacts { address: address.to_owned(), ..BoxFacts::default() };
-        let mut link = Self { facts, stream: BufReader::new(stream), is_lost: false, program };
+        let (program, cancel) = program.unzip();
+        let mut link = Self { facts, stream: BufReader::new(stream), lost: None, program };
         let hello = AgentHello { version: VERSION, interfaces: interfaces.to_vec() };
-        let welcome: AgentWelcome = link.exchange_lines(&hello, START_LIMIT)?;
+        let welcome: AgentWelcome = link.exchange_lines(&hello, START_LIMIT, cancel)?;
         let other = || format!("it speaks version {}, this lab {VERSION}", welcome.version);
         let other = (welcome.version != VERSION).then(other);
         if let Some(why) = welcome.refusal.or(other) {
-            return Err(link.error(why));
+            return Err(box_error(&link.facts, &why));
         }
         link.facts = BoxFacts { address: address.to_owned(), ..welcome.facts };
         Ok(link)
     }
 
     /// Known facts about the box; none of the lab's own machine, which every report names.
-    #[must_use]
     pub fn facts(&self) -> Option<&BoxFacts> {
         Some(&self.facts).filter(|facts| !facts.address.is_empty())
     }
 
     /// The box's name, for errors and notes.
-    #[must_use]
     pub fn name(&self) -> String {
         box_name(&self.facts)
     }
 
-    fn error(&self, why: String) -> AgentError {
-        AgentError { at: self.name(), why }
-    }
-
-    /// Asks for something and waits for the answer.
-    ///
-    /// # Errors
-    /// The box is lost, or cannot do it.
-    pub fn ask<T: DeserializeOwned>(&mut self, request: &AgentRequest) -> Result<T, AgentError> {
-        let answer: Result<T, String> = self.exchange_lines(request, ANSWER_LIMIT)?;
-        answer.map_err(|why| self.error(why))
+    /// Asks for something and waits for the answer. Fails if the box is lost or cannot do it.
+    pub fn ask<T: DeserializeOwned>(
+        &mut self,
+        request: &AgentRequest,
+    ) -> Result<T, PortTrialError> {
+        let answer: Result<T, String> = self.exchange_lines(request, ANSWER_LIMIT, None)?;
+        answer.map_err(|why| box_error(&self.facts, &why))
     }
 
     /// Asks for the time so often, by a clock that was zero at `zero`.
-    ///
-    /// # Errors
-    /// As [`AgentLink::ask`].
-    pub fn exchanges(&mut self, zero: Instant, times: usize) -> Result<Vec<Exchange>, AgentError> {
+    pub fn exchanges(
+        &mut self,
+        zero: Instant,
+        times: usize,
+    ) -> Result<Vec<Exchange>, PortTrialError> {
         let now_ns = || i64::try_from(zero.elapsed().as_nanos()).unwrap_or(i64::MAX);
         let exchange = |_| {
             let asked_ns = now_ns();
@@ -172,22 +158,29 @@ impl AgentLink {
         &mut self,
         message: &impl Serialize,
         limit: Duration,
-    ) -> Result<T, AgentError> {
-        if self.is_lost {
-            return Err(self.error("it was lost before".to_owned()));
+        cancel: Option<&Cancel>,
+    ) -> Result<T, PortTrialError> {
+        if let Some(why) = &self.lost {
+            return Err(box_error(&self.facts, &format_args!("it was lost before: {why}")));
         }
-        let mut exchange = || {
+        let mut exchange = || -> io::Result<T> {
             let stream = self.stream.get_mut();
             stream.set_write_timeout(Some(limit))?;
             stream.set_read_timeout(Some(limit))?;
             write_line(stream, message)?;
+            let comes = || wait(&[stream.as_fd()], Some(Duration::ZERO)).unwrap_or(true);
+            // An agent may be long in starting, and nobody is to wait for the limit then.
+            match cancel.map_or(Ok(true), |cancel| cancel.poll(limit, comes)) {
+                Ok(true) => {}
+                Ok(false) => return Err(io::ErrorKind::WouldBlock.into()),
+                Err(stopped) => return Err(io::Error::other(stopped)),
+            }
             let line = protocol::read_line(&mut self.stream)?;
             protocol::decode(&line.ok_or(io::ErrorKind::UnexpectedEof)?)
         };
-        exchange().map_err(|error: io::Error| {
-            self.is_lost = true;
+        exchange().map_err(|error| {
             let why = self.explain(&error, limit);
-            self.error(why)
+            box_error(&self.facts, self.lost.insert(why))
         })
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// One question for the time, and its answer. Nanoseconds; the first and the last by the clock of
 /// the asking side, the others by that of the answering one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     /// When the question left.
     pub asked_ns: i64,
@@ -26,44 +26,36 @@ pub struct Exchange {
 
 impl Exchange {
     /// The time on both ways, without that between question and answer.
-    #[must_use]
     pub fn round_trip_ns(&self) -> i64 {
         let whole = self.returned_ns.saturating_sub(self.asked_ns);
         whole.saturating_sub(self.answered_ns.saturating_sub(self.received_ns)).max(0)
     }
 
     /// Lead of the answering clock, were both ways as long as each other.
-    #[must_use]
     pub fn offset_ns(&self) -> f64 {
         let there = self.received_ns.saturating_sub(self.asked_ns);
         let back = self.answered_ns.saturating_sub(self.returned_ns);
         there as f64 / 2.0 + back as f64 / 2.0
     }
 
+    /// Half the round trip: by so much the offset may be wrong.
+    fn half_ns(&self) -> f64 {
+        self.round_trip_ns().max(1) as f64 / 2.0
+    }
+
     /// The moment to which the offset belongs, by the clock of the asking side.
-    #[must_use]
-    pub fn at_ns(&self) -> i64 {
+    fn at_ns(&self) -> i64 {
         self.asked_ns.midpoint(self.returned_ns)
     }
 
     /// That of the least round trip.
-    #[must_use]
     pub fn best(of: &[Self]) -> Option<Self> {
         of.iter().copied().min_by_key(Self::round_trip_ns)
     }
 }
 
-/// Lead of a clock at some moment, nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ClockReading {
-    /// The lead.
-    pub offset_ns: f64,
-    /// By how much that may be wrong, either way.
-    pub error_ns: f64,
-}
-
-/// Comparison of the clocks of the two boxes of a trial, for the results.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Comparison of the clocks of the two boxes of a trial, for its raw data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockComparison {
     /// By how much a one-way delay of the trial may be wrong, either way, microseconds: half the
     /// round trips, what no even drift explains, and the next.
@@ -79,15 +71,7 @@ pub struct ClockComparison {
     pub round_trips_us: [f64; 2],
     /// Comparisons before, during and after the trial, each the best of several exchanges.
     pub comparisons: usize,
-}
-
-/// The same in the raw data of a trial, with the metrics that it is about.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ClockRecord {
-    /// Comparison of the clocks.
-    #[serde(flatten)]
-    pub comparison: ClockComparison,
-    /// Keys of the metrics, whose unit is a microsecond.
+    /// Keys of the metrics that it is about, whose unit is a microsecond.
     pub metrics: Vec<String>,
 }
 
@@ -95,12 +79,11 @@ impl ClockComparison {
     /// Of the exchanges with the box that sends and of those with the one that receives, from
     /// before the trial until after it. `further_ns` is by how much a delay may be wrong for
     /// another reason. `None` without any exchange.
-    #[must_use]
     pub fn of([sender, receiver]: [&[Exchange]; 2], further_ns: f64) -> Option<Self> {
-        let lines = [ClockLine::fit(sender)?, ClockLine::fit(receiver)?];
         let (begun_ns, ended_ns) = (receiver.first()?.at_ns(), receiver.last()?.at_ns());
-        let [first, second] = lines.each_ref().map(|line| line.at(begun_ns.midpoint(ended_ns)));
-        let drift = lines[1].drift - lines[0].drift;
+        let middle_ns = begun_ns.midpoint(ended_ns);
+        let (first, second) = (Lead::at(sender, middle_ns)?, Lead::at(receiver, middle_ns)?);
+        let drift = second.drift - first.drift;
         let drift_ns = drift.abs() * ended_ns.saturating_sub(begun_ns) as f64 / 2.0;
         let error_ns = first.error_ns + second.error_ns + drift_ns + further_ns;
         let best = |of| Exchange::best(of).map_or(0.0, |one| one.round_trip_ns() as f64 / 1e3);
@@ -111,102 +94,60 @@ impl ClockComparison {
             drift_ppm: drift * 1e6,
             round_trips_us: [best(sender), best(receiver)],
             comparisons: sender.len(),
+            metrics: Vec::new(),
         })
     }
 
-    /// For the raw data of a trial whose metrics these are.
-    #[must_use]
-    pub fn of_metrics(self, metrics: &[&str]) -> ClockRecord {
-        let metrics = metrics.iter().map(|metric| (*metric).to_owned()).collect();
-        ClockRecord { comparison: self, metrics }
+    /// The same for these metrics.
+    pub fn of_metrics(self, metrics: &[&str]) -> Self {
+        Self { metrics: metrics.iter().map(|metric| (*metric).to_owned()).collect(), ..self }
     }
-}
 
-impl ClockRecord {
     /// The error of a metric in a trial with these raw data, microseconds; `None` where it had one
     /// clock.
-    #[must_use]
     pub fn error_us(raw: &serde_json::Value, metric: &str) -> Option<f64> {
-        let record = Self::deserialize(raw.get("clock")?).ok()?;
-        record.metrics.iter().any(|one| one == metric).then_some(record.comparison.error_us)
+        let clock = Self::deserialize(raw.get("clock")?).ok()?;
+        clock.metrics.iter().any(|one| one == metric).then_some(clock.error_us)
     }
 }
 
-/// The difference of two clocks as a line over time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClockLine {
-    /// Centre of the weighted points, by the clock of the asking side.
-    middle_ns: f64,
-    /// Sum of the weights' products with the squared distance from the centre.
-    spread: f64,
-    points: Vec<Point>,
-    drift: f64,
-    /// Distance of the points from the line, nanoseconds.
-    residual_ns: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Point {
-    /// From the centre, nanoseconds.
-    at_ns: f64,
+/// Lead of a clock at some moment, on the line through exchanges of different times.
+struct Lead {
     offset_ns: f64,
-    /// Half the round trip: by so much the offset may be wrong.
-    half_ns: f64,
-    /// The weights of all points are one together.
-    weight: f64,
+    /// By how much that may be wrong, either way.
+    error_ns: f64,
+    /// Slope of the line.
+    drift: f64,
 }
 
-impl ClockLine {
-    /// The line through exchanges of different times, the best of each. Short round trips count
-    /// more: by the square. `None` without any exchange.
-    #[must_use]
-    pub fn fit(exchanges: &[Exchange]) -> Option<Self> {
+impl Lead {
+    /// At a moment of the asking side's clock. Short round trips count more: by the square. Far
+    /// from the exchanges the error grows with the distance. `None` without any exchange.
+    fn at(exchanges: &[Exchange], at_ns: i64) -> Option<Self> {
         let zero = exchanges.first()?.at_ns();
-        let half = |exchange: &Exchange| exchange.round_trip_ns().max(1) as f64 / 2.0;
-        let sum: f64 = exchanges.iter().map(|exchange| half(exchange).powi(-2)).sum();
-        let point = |exchange: &Exchange| Point {
-            at_ns: exchange.at_ns().saturating_sub(zero) as f64,
-            offset_ns: exchange.offset_ns(),
-            half_ns: half(exchange),
-            weight: half(exchange).powi(-2) / sum,
+        let sum: f64 = exchanges.iter().map(|one| one.half_ns().powi(-2)).sum();
+        let mean = |value: &dyn Fn(&Exchange) -> f64| -> f64 {
+            exchanges.iter().map(|one| one.half_ns().powi(-2) / sum * value(one)).sum()
         };
-        let mut points: Vec<Point> = exchanges.iter().map(point).collect();
-        let centre: f64 = points.iter().map(|point| point.weight * point.at_ns).sum();
-        points.iter_mut().for_each(|point| point.at_ns -= centre);
-        let spread: f64 = points.iter().map(|point| point.weight * point.at_ns.powi(2)).sum();
-        let of_time = |point: &Point| point.weight * point.at_ns * point.offset_ns;
-        let drift =
-            if spread > 0.0 { points.iter().map(of_time).sum::<f64>() / spread } else { 0.0 };
-        let middle_ns = zero as f64 + centre;
-        let mut line = Self { middle_ns, spread, points, drift, residual_ns: 0.0 };
-        let off = |point: &Point| {
-            (point.offset_ns - line.reading(point.at_ns).offset_ns).abs() - point.half_ns
-        };
-        line.residual_ns = line.points.iter().map(off).fold(0.0, f64::max);
-        Some(line)
-    }
-
-    /// The difference at a moment of the asking side's clock. Far from the points the error grows
-    /// with the distance.
-    #[must_use]
-    pub fn at(&self, at_ns: i64) -> ClockReading {
-        self.reading(at_ns as f64 - self.middle_ns)
-    }
-
-    /// At a time from the centre. The offset there is a sum of the points' offsets times factors,
-    /// so its error is at most the sum of their errors times the amounts of these factors.
-    fn reading(&self, from_middle_ns: f64) -> ClockReading {
-        let mut reading = ClockReading { offset_ns: 0.0, error_ns: self.residual_ns };
-        for point in &self.points {
-            let of_slope = match self.spread > 0.0 {
-                true => from_middle_ns * point.at_ns / self.spread,
-                false => 0.0,
-            };
-            let factor = point.weight * (1.0 + of_slope);
-            reading.offset_ns += factor * point.offset_ns;
-            reading.error_ns += factor.abs() * point.half_ns;
-        }
-        reading
+        let from_zero = |one: &Exchange| one.at_ns().saturating_sub(zero) as f64;
+        let centre = mean(&from_zero);
+        let from_centre = |one: &Exchange| from_zero(one) - centre;
+        let spread = mean(&|one| from_centre(one).powi(2));
+        let by_spread = |value: f64| if spread > 0.0 { value / spread } else { 0.0 };
+        let middle_ns = mean(&Exchange::offset_ns);
+        let off_middle = |one: &Exchange| one.offset_ns() - middle_ns;
+        let drift = by_spread(mean(&|one| from_centre(one) * off_middle(one)));
+        let off = |one: &Exchange| (off_middle(one) - drift * from_centre(one)).abs();
+        let residual_ns = exchanges.iter().map(|one| off(one) - one.half_ns()).fold(0.0, f64::max);
+        let from_middle = at_ns as f64 - (zero as f64 + centre);
+        // The offset there is a sum of the exchanges' offsets times factors, so its error is at
+        // most the sum of their errors times the amounts of these factors.
+        let factor = |one: &Exchange| 1.0 + by_spread(from_middle * from_centre(one));
+        Some(Self {
+            offset_ns: middle_ns + drift * from_middle,
+            error_ns: residual_ns + mean(&|one| factor(one).abs() * one.half_ns()),
+            drift,
+        })
     }
 }
 
@@ -214,7 +155,7 @@ impl ClockLine {
 mod tests {
     use fastrand::Rng;
 
-    use super::{ClockLine, Exchange};
+    use super::{Exchange, Lead};
 
     const SECOND_NS: f64 = 1e9;
 
@@ -260,11 +201,14 @@ mod tests {
             }
         }
 
-        /// The best of eight, a millisecond apart.
-        fn round(&mut self, at_ns: f64) -> Exchange {
-            let all: Vec<Exchange> =
-                (0..8).map(|number| self.exchange(at_ns + f64::from(number) * 1e6)).collect();
-            Exchange::best(&all).unwrap()
+        /// Twelve rounds, each the best of eight that are a millisecond apart.
+        fn rounds(&mut self, every_ns: f64) -> Vec<Exchange> {
+            let round = |number: i32| {
+                let at_ns = |of: i32| f64::from(number) * every_ns + f64::from(of) * 1e6;
+                let all: Vec<Exchange> = (0..8).map(|of| self.exchange(at_ns(of))).collect();
+                Exchange::best(&all).unwrap()
+            };
+            (0..12).map(round).collect()
         }
     }
 
@@ -273,16 +217,15 @@ mod tests {
         let (mut right, mut errors, mut shortest) = (0, Vec::new(), Vec::new());
         for seed in 0..100 {
             let mut boxes = Boxes::new(seed);
-            let rounds: Vec<Exchange> =
-                (0..12).map(|round| boxes.round(f64::from(round) * 0.1 * SECOND_NS)).collect();
-            let line = ClockLine::fit(&rounds).unwrap();
+            let rounds = boxes.rounds(0.1 * SECOND_NS);
+            let lead = |at_ns: f64| Lead::at(&rounds, at_ns as i64).unwrap();
             let all_right = (0..=11).all(|tenth| {
                 let at_ns = f64::from(tenth) * 0.1 * SECOND_NS;
-                let found = line.at(at_ns as i64);
+                let found = lead(at_ns);
                 (found.offset_ns - boxes.truth_ns(at_ns)).abs() <= found.error_ns
             });
             right += u32::from(all_right);
-            errors.push(line.at((0.55 * SECOND_NS) as i64).error_ns);
+            errors.push(lead(0.55 * SECOND_NS).error_ns);
             shortest.push(Exchange::best(&rounds).unwrap().round_trip_ns() as f64 / 2.0);
         }
         assert!(right >= 98, "{right} of 100");
@@ -295,13 +238,11 @@ mod tests {
     fn a_drift_is_found() {
         for seed in 0..100 {
             let mut boxes = Boxes::new(seed);
-            let rounds: Vec<Exchange> =
-                (0..12).map(|round| boxes.round(f64::from(round) * SECOND_NS)).collect();
-            let line = ClockLine::fit(&rounds).unwrap();
+            let found = Lead::at(&boxes.rounds(SECOND_NS), 0).unwrap().drift;
             // Half of a round trip at either end, over eleven seconds.
             let reach = 2.0 * boxes.shortest_ns[0].max(boxes.shortest_ns[1]) / (11.0 * SECOND_NS);
-            let off = (line.drift - boxes.drift).abs();
-            assert!(off < reach + 20e-6, "{seed}: {} {}", line.drift, boxes.drift);
+            let off = (found - boxes.drift).abs();
+            assert!(off < reach + 20e-6, "{seed}: {found} {}", boxes.drift);
         }
     }
 
@@ -314,22 +255,20 @@ mod tests {
             returned_ns: at_ns + 20_000,
         };
         let times = [0, 1, 2, 3].map(|second| second * 1_000_000_000);
-        let even: Vec<Exchange> = times.iter().map(|at_ns| exchange(*at_ns, 500)).collect();
+        let even = times.map(|at_ns| exchange(at_ns, 500));
         let step = |at_ns: i64| if at_ns > 1_500_000_000 { 2_000_500 } else { 500 };
-        let odd: Vec<Exchange> = times.iter().map(|at_ns| exchange(*at_ns, step(*at_ns))).collect();
-        let middle = 1_500_000_000;
-        assert!(ClockLine::fit(&even).unwrap().at(middle).error_ns < 10_001.0);
-        assert!(ClockLine::fit(&odd).unwrap().at(middle).error_ns > 300_000.0);
+        let odd = times.map(|at_ns| exchange(at_ns, step(at_ns)));
+        let [even, odd] = [even, odd].map(|all| Lead::at(&all, 1_500_000_000).unwrap().error_ns);
+        assert!(even < 10_001.0 && odd > 300_000.0, "{even} {odd}");
     }
 
     #[test]
     fn one_exchange_has_half_its_round_trip_and_none_has_nothing() {
         let once = Exchange { asked_ns: 0, received_ns: 700, answered_ns: 800, returned_ns: 300 };
         assert_eq!((once.round_trip_ns(), once.offset_ns()), (200, 600.0));
-        let line = ClockLine::fit(&[once]).unwrap();
-        let found = line.at(i64::MAX / 2);
+        let found = Lead::at(&[once], i64::MAX / 2).unwrap();
         assert!((found.offset_ns - 600.0).abs() < 1e-6 && (found.error_ns - 100.0).abs() < 1e-6);
-        assert!(ClockLine::fit(&[]).is_none());
+        assert!(Lead::at(&[], 0).is_none());
         // Hostile numbers overflow nothing.
         let odd = Exchange {
             asked_ns: i64::MIN,
@@ -338,6 +277,6 @@ mod tests {
             returned_ns: i64::MAX,
         };
         assert!(odd.offset_ns().is_finite());
-        assert!(ClockLine::fit(&[odd, once]).unwrap().at(0).error_ns >= 0.0);
+        assert!(Lead::at(&[odd, once], 0).unwrap().error_ns >= 0.0);
     }
 }

@@ -4,7 +4,6 @@
 //! its value, whatever ends the agent. It must never run anything but a [`HostProgram`].
 
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::AsFd as _;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use netdev::sys::link::{Macvlan, Rtnl};
 use netdev::sys::spawn::{Spawn, kill_group};
 
 use crate::host_program::HostProgram;
-use crate::hosts::{HOST_DEVICE, HostAddress, HostError, NamespaceContext};
+use crate::hosts::{HOST_DEVICE, HostAddress, NamespaceContext};
 
 /// Time between two looks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(10);
@@ -35,17 +34,13 @@ impl BoxHost {
         host: HostAddress,
         others: &[HostAddress],
     ) -> Result<Self, String> {
-        let make = || -> Result<Self, HostError> {
+        let make = || -> io::Result<Self> {
             let context = NamespaceContext::new()?;
             let device =
                 Macvlan { name: HOST_DEVICE, mac: host.mac, on: interface, inside: &context.ns };
             Rtnl::open()?.add_macvlan(&device)?;
             let made = Self { context };
-            made.context.bring_up(HOST_DEVICE, Some(host.ip))?;
-            for other in others {
-                let ip = IpAddr::V4(other.ip);
-                made.context.rtnl.add_neighbour(HOST_DEVICE, ip, other.mac)?;
-            }
+            made.context.bring_host_up(host, others.iter().copied())?;
             Ok(made)
         };
         make().map_err(|error| format!("a host behind {interface}: {error}"))
@@ -53,9 +48,6 @@ impl BoxHost {
 
     /// Runs a program, whose output is that of this process, until it ends or the standard input
     /// does; its exit code, or [`NO_PROGRAM`] where a signal killed it.
-    ///
-    /// # Errors
-    /// The program is missing or cannot be started.
     pub fn run(self, program: &HostProgram) -> io::Result<ExitCode> {
         let mut command = program.command().map_err(io::Error::other)?;
         command.stdin(Stdio::null());

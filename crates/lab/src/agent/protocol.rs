@@ -21,29 +21,26 @@ pub const VERSION: u32 = 6;
 pub const MESSAGE_MAX: usize = 1 << 20;
 
 /// The first line. Later versions keep these members.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct AgentHello {
-    /// [`VERSION`] of the lab.
     pub version: u32,
     /// The interfaces of the box that the lab takes for itself.
     pub interfaces: Vec<String>,
 }
 
 /// The answer to it. Later versions keep these members.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct AgentWelcome {
-    /// [`VERSION`] of the agent.
     pub version: u32,
     /// Why the agent does not work for this lab; then it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// The box.
     #[serde(flatten)]
     pub facts: BoxFacts,
 }
 
 /// A request of a lab.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AgentRequest {
     /// The time: when the question came and when the answer leaves, nanoseconds of the box's clock.
@@ -64,56 +61,34 @@ pub enum AgentRequest {
         line_rate_bps: f64,
     },
     /// Replaces the streams of a port of the session.
-    Load {
-        /// The port.
-        port: usize,
-        /// The streams.
-        streams: Vec<StreamSpec>,
-    },
+    Load { port: usize, streams: Vec<StreamSpec> },
     /// Sends the streams of ports; the answer is when the first frame is due.
     Start {
-        /// The ports.
         ports: Vec<usize>,
         /// When it is to be due, by the clock in the frames; as soon as may be where none is given
         /// or it has passed.
         at_ns: Option<u64>,
     },
     /// Sends datagrams for a host back to where they came from.
-    Reflect {
-        /// The interface.
-        interface: String,
-        /// The host.
-        host: HostAddress,
-    },
+    Reflect { interface: String, host: HostAddress },
     /// Watches for stalls of the box from now on, as where something is opened.
     Watch {},
     /// Asks for the [`BoxReport`].
     Look {},
     /// Closes what is open and ends the watch.
     Close {},
-    /// Makes a host with a kernel of its own behind an interface: a network namespace with a
-    /// macvlan on it.
-    Host {
-        /// The interface.
-        interface: String,
-        /// The host's addresses.
-        host: HostAddress,
-        /// The hosts that it can reach.
-        others: Vec<HostAddress>,
-    },
+    /// Makes a host with a kernel of its own behind an interface, which can reach the others: a
+    /// network namespace with a macvlan on it.
+    Host { interface: String, host: HostAddress, others: Vec<HostAddress> },
     /// Runs a program at that host, the last request: what follows is the program's output, and the
     /// agent ends with it and with its exit code.
-    Run {
-        /// The program.
-        program: HostProgram,
-    },
+    Run { program: HostProgram },
 }
 
 /// State of an agent's box.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoxReport {
-    /// The counts of the session.
     pub statistics: SessionStatistics,
     /// Why nothing is reflected any more.
     pub reflect_error: Option<String>,
@@ -122,10 +97,7 @@ pub struct BoxReport {
     pub stall_ms: f64,
 }
 
-/// Writes a message as a line.
-///
-/// # Errors
-/// It is too long, or the stream's.
+/// Writes a message as a line. An error is the stream's, or that the line is too long.
 pub fn write_line(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -136,10 +108,8 @@ pub fn write_line(to: &mut impl Write, message: &impl Serialize) -> io::Result<(
     to.flush()
 }
 
-/// The next line; `None` where the peer has ended, in the midst of one too.
-///
-/// # Errors
-/// The stream's, and a line that is too long or no text.
+/// The next line; `None` where the peer has ended, in the midst of one too. One that is too long or
+/// no text is an error.
 pub fn read_line(from: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = String::new();
     match from.take(MESSAGE_MAX as u64).read_line(&mut line)? {
@@ -150,10 +120,7 @@ pub fn read_line(from: &mut impl BufRead) -> io::Result<Option<String>> {
     }
 }
 
-/// Reads a message.
-///
-/// # Errors
-/// The place in the JSON, and the beginning of the line.
+/// Reads a message. An error has the place in the JSON, and the beginning of the line.
 pub fn decode<'de, T: Deserialize<'de>>(line: &'de str) -> io::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let begin: String = line.trim_end().chars().take(200).collect();

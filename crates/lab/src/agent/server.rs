@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use generator::session::{Session, SessionOptions, StartOptions, Waiting};
 use netdev::{Port, PortError};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::host::BoxHost;
 use super::protocol::{
@@ -26,13 +26,11 @@ use crate::stall::{Nap, Watcher};
 /// Line rate of a port at which nothing is sent: above any rate that a stream has, bit/s.
 const ANY_RATE_BPS: f64 = 1e15;
 
-/// Opens the port of an interface.
-pub(super) type Opener = fn(&str) -> Result<Port, PortError>;
-
 /// All that is open at a box.
 pub struct Agent {
     zero: Instant,
-    open: Opener,
+    /// Opens the port of an interface.
+    open: fn(&str) -> Result<Port, PortError>,
     /// Sleep of the watcher of stalls.
     nap: Nap,
     session: Option<Session>,
@@ -42,10 +40,8 @@ pub struct Agent {
 }
 
 /// Answers request after request of a lab until it ends; `take` has its interfaces for so long. The
-/// host and the program with which it is to end, where the lab has one run.
-///
-/// # Errors
-/// A lab that is refused, a message that is none, a host that cannot be made, a stream that fails.
+/// host and the program with which it is to end, where the lab has one run. An error is a lab that
+/// is refused, a message that is none, a host that cannot be made, a stream that fails.
 pub fn serve<T>(
     (from, to): (&mut impl BufRead, &mut impl Write),
     mut agent: Agent,
@@ -76,20 +72,19 @@ pub fn serve<T>(
             let host = host.ok_or_else(|| io::Error::other("no host that could run it"))?;
             return Ok(Some((host, program)));
         }
-        agent.answer(request, received_ns, to)?;
+        write_line(to, &agent.answer(request, received_ns)?)?;
     }
     Ok(None)
 }
 
 impl Agent {
     /// For network devices of this machine.
-    #[must_use]
     pub fn new() -> Self {
         Self::opening(|name| netdev::open_text(&format!("af_packet:{name}")), std::thread::sleep)
     }
 
     /// For interfaces that `open` opens, with watchers of stalls that sleep by `nap`.
-    pub(super) fn opening(open: Opener, nap: Nap) -> Self {
+    pub(super) fn opening(open: fn(&str) -> Result<Port, PortError>, nap: Nap) -> Self {
         let zero = Instant::now();
         Self { zero, open, nap, session: None, reflector: None, host: None, stalls: None }
     }
@@ -99,63 +94,52 @@ impl Agent {
         i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Carries out a request that came at `received_ns`, and answers it.
+    /// Carries out a request that came at `received_ns`: its answer, or why there is none. Without
+    /// the host that it is to make the agent ends.
     fn answer(
         &mut self,
         request: AgentRequest,
         received_ns: i64,
-        to: &mut impl Write,
-    ) -> io::Result<()> {
-        fn reply<T: Serialize>(
-            to: &mut impl Write,
-            done: Result<T, impl ToString>,
-        ) -> io::Result<()> {
-            write_line(to, &done.map_err(|error| error.to_string()))
-        }
-        match request {
-            AgentRequest::Clock {} => reply(to, Ok::<_, String>((received_ns, self.now_ns()))),
+    ) -> io::Result<Result<Value, String>> {
+        Ok(match request {
+            AgentRequest::Clock {} => Ok(json!([received_ns, self.now_ns()])),
             AgentRequest::Open { interfaces, first_stream, is_precise, zero_ns, line_rate_bps } => {
-                let options = SessionOptions {
-                    waiting: if is_precise { Waiting::Precise } else { Waiting::Sleeping },
-                    first_stream,
-                    ..SessionOptions::default()
-                };
-                reply(to, self.open_session(&interfaces, options, zero_ns, line_rate_bps))
+                let waiting = if is_precise { Waiting::Precise } else { Waiting::Sleeping };
+                let options = SessionOptions { waiting, first_stream, ..SessionOptions::default() };
+                self.open_session(&interfaces, options, zero_ns, line_rate_bps)
             }
             AgentRequest::Load { port, streams } => {
-                let load = |session: &mut Session| session.load(port, &streams);
-                reply(to, self.session().and_then(|it| load(it).map_err(|why| why.to_string())))
+                self.with_session(|session| session.load(port, &streams).map(|()| Value::Null))
             }
-            AgentRequest::Start { ports, at_ns } => {
+            AgentRequest::Start { ports, at_ns } => self.with_session(|session| {
                 let how = StartOptions { at_ns, ..StartOptions::default() };
-                let start = |session: &mut Session| session.start(&ports, &how);
-                reply(to, self.session().and_then(|it| start(it).map_err(|why| why.to_string())))
-            }
+                session.start(&ports, &how).map(|start_ns| json!(start_ns))
+            }),
             AgentRequest::Reflect { interface, host } => {
                 self.reflector = None;
-                let reflector = self.open_port(&interface).and_then(|port| {
-                    Reflector::start(port, host).map_err(|error| error.to_string())
-                });
-                let done = reflector.map(|reflector| self.reflector = Some(reflector));
-                reply(to, done.and_then(|()| self.watch()))
+                self.reflect(interface, host).and_then(|()| self.watch())
             }
-            AgentRequest::Watch {} => reply(to, self.watch()),
-            AgentRequest::Look {} => reply(to, Ok::<_, String>(self.report())),
+            AgentRequest::Watch {} => self.watch(),
+            AgentRequest::Look {} => Ok(json!(self.report())),
             AgentRequest::Close {} => {
                 (self.session, self.reflector, self.stalls) = (None, None, None);
-                reply(to, Ok::<_, String>(()))
+                Ok(Value::Null)
             }
             AgentRequest::Host { interface, host, others } => {
                 let made = BoxHost::make(&interface, host, &others).map_err(io::Error::other)?;
                 self.host = Some(made);
-                reply(to, Ok::<_, String>(()))
+                Ok(Value::Null)
             }
-            AgentRequest::Run { .. } => Err(io::Error::other("a program is run by the caller")),
-        }
+            AgentRequest::Run { .. } => Err("a program is run by the caller".to_owned()),
+        })
     }
 
-    fn session(&mut self) -> Result<&mut Session, String> {
-        self.session.as_mut().ok_or_else(|| "no session is open".to_owned())
+    fn with_session<E: ToString>(
+        &mut self,
+        work: impl FnOnce(&mut Session) -> Result<Value, E>,
+    ) -> Result<Value, String> {
+        let session = self.session.as_mut().ok_or("no session is open")?;
+        work(session).map_err(|error| error.to_string())
     }
 
     fn open_port(&self, interface: &str) -> Result<Port, String> {
@@ -171,16 +155,15 @@ impl Agent {
         options: SessionOptions,
         zero_ns: Option<i64>,
         line_rate_bps: f64,
-    ) -> Result<Vec<([u8; 6], f64)>, String> {
+    ) -> Result<Value, String> {
         // What was open there, first: two sessions would both count.
         self.session = None;
         let zero_of = |zero_ns: i64| {
             let apart = Duration::from_nanos(zero_ns.unsigned_abs());
-            let zero = match zero_ns >= 0 {
-                true => self.zero.checked_add(apart),
-                false => self.zero.checked_sub(apart),
-            };
-            zero.ok_or_else(|| format!("a clock that is zero at {zero_ns} ns"))
+            let is_later = zero_ns >= 0;
+            let move_by = if is_later { Instant::checked_add } else { Instant::checked_sub };
+            move_by(&self.zero, apart)
+                .ok_or_else(|| format!("a clock that is zero at {zero_ns} ns"))
         };
         let zero = zero_ns.map(zero_of).transpose()?;
         let (mut ports, mut rates) = (Vec::new(), Vec::new());
@@ -199,15 +182,21 @@ impl Agent {
         let session = Session::from_ports(ports, options).map_err(|error| error.to_string())?;
         let session = self.session.insert(session);
         let facts = |port| (session.port_info(port).mac, session.line_rate_bps(port));
-        let facts = (0..interfaces.len()).map(facts).collect();
-        self.watch().map(|()| facts)
+        let facts: Vec<([u8; 6], f64)> = (0..interfaces.len()).map(facts).collect();
+        self.watch().map(|_| json!(facts))
     }
 
-    fn watch(&mut self) -> Result<(), String> {
+    fn reflect(&mut self, interface: String, host: HostAddress) -> Result<(), String> {
+        let reflector = Reflector::start(self.open_port(&interface)?, interface, host);
+        self.reflector = Some(reflector.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn watch(&mut self) -> Result<Value, String> {
         let watcher = Watcher::start(self.nap)
             .map_err(|error| format!("no thread that watches for stalls: {error}"))?;
         self.stalls = Some(watcher);
-        Ok(())
+        Ok(Value::Null)
     }
 
     fn report(&mut self) -> BoxReport {
@@ -222,25 +211,26 @@ impl Agent {
 
 /// A host that reflects, on a thread of its own, until it is dropped.
 struct Reflector {
+    interface: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), PortError>>>,
 }
 
 impl Reflector {
-    fn start(mut port: Port, host: HostAddress) -> io::Result<Self> {
+    fn start(mut port: Port, interface: String, host: HostAddress) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
         let run = move || reflect(&mut port, &host, &is_over);
         let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { interface, stop, thread: Some(thread) })
     }
 
     /// The error with which it has ended.
     fn error(&mut self) -> Option<String> {
         match self.thread.take_if(|thread| thread.is_finished())?.join() {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("the reflector has panicked".to_owned()),
+            Ok(Err(error)) => Some(format!("{}: {error}", self.interface)),
+            Err(_) => Some(format!("{}: the reflector has panicked", self.interface)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Agents on threads of this process, with ends in memory: no root, no namespace.
 
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use generator::method::{Measurer as _, TrialInput};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
 use generator::session::Waiting;
+use generator::statistics::{PortStatistics, PortStop, SessionStatistics};
+use programs::cancel::Cancel;
 
 use super::client::AgentLink;
 use super::protocol::{self, AgentHello, AgentRequest, AgentWelcome, BoxReport, VERSION};
 use super::server::{self, Agent};
-use crate::facts::BoxFacts;
 use crate::host_program::HostProgram;
 use crate::hosts::HOSTS;
 use crate::stall::{Nap, Stall};
@@ -23,39 +24,54 @@ use crate::testbed::external::ExternalTestbed;
 use crate::testbed::{MeasurerPlan, Testbed};
 
 /// An agent that runs, and how it ended.
-struct Running(JoinHandle<Result<(), String>>);
+type Running = JoinHandle<Result<(), String>>;
 
-impl Running {
-    /// An agent, and the lab's end of its stream; its watchers of stalls sleep by `nap`.
-    fn start(nap: Nap) -> (Self, UnixStream) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let run = move || {
-            let agent = Agent::opening(netdev::open_text, nap);
-            let mut from = BufReader::new(theirs.try_clone().unwrap());
-            let ended = server::serve((&mut from, &mut &theirs), agent, |_| Ok(()));
-            // As the end of a process does.
-            let _ = theirs.shutdown(Shutdown::Both);
-            ended.map(drop).map_err(|error| error.to_string())
-        };
-        (Self(std::thread::spawn(run)), ours)
-    }
+/// An agent, and the lab's end of its stream; its watchers of stalls sleep by `nap`.
+fn start(nap: Nap) -> (Running, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let run = move || {
+        let agent = Agent::opening(netdev::open_text, nap);
+        let mut from = BufReader::new(theirs.try_clone().unwrap());
+        let ended = server::serve((&mut from, &mut &theirs), agent, |_| Ok(()));
+        // As the end of a process does.
+        let _ = theirs.shutdown(Shutdown::Both);
+        ended.map(drop).map_err(|error| error.to_string())
+    };
+    (std::thread::spawn(run), ours)
+}
 
-    /// The same with a lab, as an agent of that name.
-    fn joined(name: &str, nap: Nap) -> (Self, AgentLink) {
-        let (agent, stream) = Self::start(nap);
-        (agent, AgentLink::over(stream, name, &[], None).unwrap())
-    }
+/// The same with a lab, as an agent of that name.
+fn joined(name: &str, nap: Nap) -> (Running, AgentLink) {
+    let (agent, stream) = start(nap);
+    (agent, AgentLink::over(stream, name, &[], None).unwrap())
+}
 
-    /// Waits until it has ended with its lab.
-    fn ended(self) -> Result<(), String> {
-        self.0.join().unwrap()
-    }
+/// Waits until agents have ended with their lab.
+fn end(bed: Testbed, agents: impl IntoIterator<Item = Running>) {
+    drop(bed);
+    agents.into_iter().for_each(|agent| agent.join().unwrap().unwrap());
+}
+
+/// An agent that gives these answers to the first requests and ends, and the requests that came.
+fn scripted(name: &str, answers: &[&str]) -> (JoinHandle<String>, AgentLink) {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let welcome = format!(r#"{{"version":{VERSION},"host":"box","weir":"1"}}"#);
+    let mut lines = vec![format!("{welcome}\n")];
+    lines.extend(answers.iter().map(|answer| format!("{answer}\n")));
+    let run = move || {
+        let (mut from, mut came) = (BufReader::new(theirs.try_clone().unwrap()), String::new());
+        for answer in lines {
+            from.read_line(&mut came).unwrap();
+            theirs.write_all(answer.as_bytes()).unwrap();
+        }
+        came
+    };
+    (std::thread::spawn(run), AgentLink::over(ours, name, &[], None).unwrap())
 }
 
 fn open(interface: &str, first_stream: u16, zero_ns: Option<i64>, rate_bps: f64) -> AgentRequest {
-    let interfaces = vec![None, Some(interface.to_owned())];
     AgentRequest::Open {
-        interfaces,
+        interfaces: vec![None, Some(interface.to_owned())],
         first_stream,
         is_precise: false,
         zero_ns,
@@ -65,66 +81,105 @@ fn open(interface: &str, first_stream: u16, zero_ns: Option<i64>, rate_bps: f64)
 
 #[test]
 fn an_agent_ends_with_its_lab_and_closes_what_is_open() {
-    let (agent, mut link) = Running::joined("a", std::thread::sleep);
+    let (agent, mut link) = joined("a", std::thread::sleep);
     let facts: Vec<([u8; 6], f64)> =
         link.ask(&open("memory:agent-two?end=a", 5, None, 0.0)).unwrap();
     assert_eq!(facts.len(), 2);
     drop(link);
-    assert_eq!(agent.ended(), Ok(()));
+    assert_eq!(agent.join().unwrap(), Ok(()));
     // Of memory ports one has the end at a time.
     netdev::open_text("memory:agent-two?end=a").unwrap();
 }
 
 #[test]
 fn an_agent_that_ends_is_named_with_its_box() {
-    let (mut of_agent, stream) = UnixStream::pair().unwrap();
-    let facts = BoxFacts { host: "box".to_owned(), weir: "1".to_owned(), ..BoxFacts::default() };
-    let welcome = AgentWelcome { version: VERSION, refusal: None, facts };
-    protocol::write_line(&mut of_agent, &welcome).unwrap();
-    let mut link = AgentLink::over(stream, "root@b", &[], None).unwrap();
-    drop(of_agent);
+    let (agent, mut link) = scripted("root@b", &[]);
+    agent.join().unwrap();
     let mut error = || link.exchanges(Instant::now(), 1).unwrap_err().to_string();
     assert_eq!(error(), "box (the agent root@b): it has ended");
     // And it is not asked again as if nothing had been.
-    assert!(error().contains("lost before"));
+    assert_eq!(error(), "box (the agent root@b): it was lost before: it has ended");
+}
+
+/// Of two boxes one is lost, and the other is closed all the same.
+#[test]
+fn every_box_is_closed_whichever_is_lost() {
+    let ((lost, one), (closed, two)) = (scripted("a", &[]), scripted("b", &[r#"{"Ok":null}"#]));
+    let (bed, stop) = (bed(vec![one, two], [0, 1], "lost"), AtomicBool::new(false));
+    lost.join().unwrap();
+    let errors = bed.with_ports(&stop, |ports| {
+        Ok([(); 2].map(|()| ports.stop(&[0, 1]).unwrap_err().to_string()))
+    });
+    let [first, second] = errors.unwrap();
+    assert_eq!(first, "box (the agent a): it has ended");
+    assert!(second.contains("a): it was lost") && second.contains("; box (the agent b): "));
+    assert!(closed.join().unwrap().contains(r#"{"request":"close"}"#));
+}
+
+#[test]
+fn a_port_that_stops_is_named_with_its_box() {
+    let stopped = Some(PortStop { at_ns: 7, reason: "the port went down".to_owned() });
+    let port = PortStatistics { name: "eth1".to_owned(), stopped, ..PortStatistics::default() };
+    let statistics = SessionStatistics { ports: vec![port], ..SessionStatistics::default() };
+    let report = BoxReport { statistics, ..BoxReport::default() };
+    let (_, link) = scripted("a", &[&serde_json::to_string(&Ok::<_, ()>(report)).unwrap()]);
+    let (bed, stop) = (bed(vec![link], [0, 0], "down"), AtomicBool::new(false));
+    let seen = bed.with_ports(&stop, |ports| Ok(ports.statistics().unwrap())).unwrap();
+    let reason = seen.ports[0].stopped.as_ref().map(|stop| &*stop.reason);
+    assert_eq!(reason, Some("box (the agent a): eth1: the port went down"));
 }
 
 #[test]
 fn an_agent_that_does_not_start_is_an_error_with_its_last_lines() {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, cancel) = (tempfile::tempdir().unwrap(), Cancel::default());
     let start = |agent: &str| {
         let places = (Path::new("weir"), folder.path());
-        AgentLink::start(Some(agent), &["eth1".to_owned()], places).unwrap_err().to_string()
+        let started = AgentLink::start(Some(agent), &["eth1".to_owned()], places, &cancel);
+        started.unwrap_err().to_string()
     };
     let absent = start("no-such-program-here lab agent");
     assert!(absent.contains("no-such-program-here lab agent`: No such file"), "{absent}");
     let script = |text: &str| {
         let path = folder.path().join("agent.sh");
         std::fs::write(&path, text).unwrap();
-        format!("sh {}", path.display())
+        start(&format!("sh {}", path.display()))
     };
-    let refused = start(&script("read hello; echo 'Permission denied (publickey).' >&2"));
-    assert!(refused.ends_with("it has ended: Permission denied (publickey)."), "{refused}");
-    let odd = start(&script("read hello; printf 'no \\377 bytes\\n' >&2"));
-    assert!(odd.ends_with("no \u{fffd} bytes"), "{odd}");
-    let banner = start(&script("echo Welcome to box; read hello"));
+    for (text, end) in [
+        (
+            "read hello; echo 'Permission denied (publickey).' >&2",
+            "it has ended: Permission denied (publickey).",
+        ),
+        ("read hello; printf 'no \\377 bytes\\n' >&2", "no \u{fffd} bytes"),
+        (
+            r#"read hello; echo '{"version":9,"host":"b","weir":"2","x":1}'"#,
+            "it speaks version 9, this lab 6",
+        ),
+        (
+            r#"read hello; echo '{"version":6,"host":"b","weir":"2","refusal":"eth1: taken"}'"#,
+            ": eth1: taken",
+        ),
+    ] {
+        let error = script(text);
+        assert!(error.ends_with(end), "{text}: {error}");
+    }
+    let banner = script("echo Welcome to box; read hello");
     assert!(banner.contains("no message of version 6: \"Welcome to box\""), "{banner}");
-    let other = start(&script(r#"read hello; echo '{"version":9,"host":"b","weir":"2","x":1}'"#));
-    assert!(other.ends_with(&format!("it speaks version 9, this lab {VERSION}")), "{other}");
-    let taken = r#"read hello; echo '{"version":6,"host":"b","weir":"2","refusal":"eth1: taken"}'"#;
-    assert!(start(&script(taken)).ends_with(": eth1: taken"));
+    // An interrupted run waits for no agent.
+    cancel.stop();
+    let stopped = script("cat > /dev/null");
+    assert!(stopped.contains(": interrupted"), "{stopped}");
 }
 
 #[test]
 fn another_version_is_refused_with_both_numbers() {
-    let (agent, mut stream) = Running::start(std::thread::sleep);
+    let (agent, mut stream) = start(std::thread::sleep);
     stream.write_all(b"{\"version\":7,\"interfaces\":[],\"more\":[1]}\n").unwrap();
     let mut came = String::new();
     stream.read_to_string(&mut came).unwrap();
     let welcome: AgentWelcome = protocol::decode(&came).unwrap();
     let why = format!("it speaks version {VERSION}, and this lab 7");
     assert_eq!(welcome.refusal.as_ref(), Some(&why));
-    assert_eq!(agent.ended(), Err(why));
+    assert_eq!(agent.join().unwrap(), Err(why));
 }
 
 #[test]
@@ -132,7 +187,7 @@ fn hostile_bytes_end_an_agent_with_an_error() {
     let mut random = fastrand::Rng::with_seed(3);
     let run = AgentRequest::Run { program: HostProgram::Ping { target: HOSTS[1].ip, requests: 3 } };
     for round in 0..60_u32 {
-        let (agent, mut stream) = Running::start(std::thread::sleep);
+        let (agent, mut stream) = start(std::thread::sleep);
         // Whole hellos before some of them, so that requests are reached too.
         let hello = AgentHello { version: VERSION, interfaces: vec!["x".repeat(999)] };
         let mut bytes: Vec<u8> = (0..random.usize(1..300)).map(|_| random.u8(..)).collect();
@@ -149,7 +204,7 @@ fn hostile_bytes_end_an_agent_with_an_error() {
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
-        agent.ended().unwrap_err();
+        agent.join().unwrap().unwrap_err();
     }
     let long = format!("\"{}\"\n", "x".repeat(protocol::MESSAGE_MAX));
     let error = protocol::read_line(&mut long.as_bytes()).unwrap_err();
@@ -158,7 +213,7 @@ fn hostile_bytes_end_an_agent_with_an_error() {
 
 #[test]
 fn what_cannot_be_done_is_refused_in_words() {
-    let (_agent, mut link) = Running::joined("a", std::thread::sleep);
+    let (_agent, mut link) = joined("a", std::thread::sleep);
     let mut why = |request: &AgentRequest| {
         let answer: Result<serde_json::Value, _> = link.ask(request);
         answer.unwrap_err().to_string()
@@ -170,7 +225,7 @@ fn what_cannot_be_done_is_refused_in_words() {
     assert!(why(&open(own, 0, None, 0.0)).contains("numbered from 1"));
     let start = AgentRequest::Start { ports: vec![1], at_ns: None };
     assert!(why(&start).contains("no session is open"));
-    let (_agent, mut link) = Running::joined("a", std::thread::sleep);
+    let (_agent, mut link) = joined("a", std::thread::sleep);
     // A clock far away is none that counts, and breaks nothing.
     for zero_ns in [Some(i64::MIN), Some(i64::MAX), None] {
         link.ask::<serde_json::Value>(&open(own, 1, zero_ns, 0.0)).unwrap();
@@ -202,10 +257,10 @@ const INPUT: TrialInput =
 
 /// Two agents whose clocks began at other times.
 fn two_boxes(name: &str) -> ([Running; 2], Testbed) {
-    let (first, one) = Running::joined("one", std::thread::sleep);
+    let (first, one) = joined("one", std::thread::sleep);
     // Their clocks differ by so much at least.
     std::thread::sleep(Duration::from_millis(300));
-    let (second, two) = Running::joined("two", std::thread::sleep);
+    let (second, two) = joined("two", std::thread::sleep);
     ([first, second], bed(vec![one, two], [0, 1], name))
 }
 
@@ -239,10 +294,7 @@ fn two_boxes_measure_a_wire_and_the_error_of_their_clocks() {
         assert!(shortest_us < 200_000.0, "{delay:?}");
         assert!(output.start_ns < report.last_ns.unwrap());
     }
-    drop(bed);
-    for agent in agents {
-        agent.ended().unwrap();
-    }
+    end(bed, agents);
 }
 
 /// Both ends send from one moment on, and each counts what the other has sent.
@@ -282,25 +334,21 @@ fn two_boxes_send_at_one_time_and_count_each_other_s_frames() {
         }
         assert_eq!(seen.streams.len(), due.len());
     }
-    drop(bed);
-    for agent in agents {
-        agent.ended().unwrap();
-    }
+    end(bed, agents);
 }
 
 #[test]
 fn one_box_with_both_ends_has_one_clock_and_reflects() {
-    let (agent, link) = Running::joined("a", std::thread::sleep);
+    let (agent, link) = joined("a", std::thread::sleep);
     let (bed, stop) = (bed(vec![link], [0, 0], "one"), AtomicBool::new(false));
     let measured = bed.with_measurer(plan(&stop), |measurer| Ok(measurer.trial(INPUT).unwrap()));
     let (output, clock) = measured.unwrap();
     assert_eq!(output.report.received + output.unsent, 200);
     assert!(clock.is_none());
     assert!(output.report.delay.unwrap().min_ns > 0);
-    let back = bed.round_trip(&INPUT, &programs::cancel::Cancel::default()).unwrap();
+    let back = bed.round_trip(&INPUT, &Cancel::default()).unwrap();
     assert_eq!(back.report.received + back.unsent, 200);
-    drop(bed);
-    agent.ended().unwrap();
+    end(bed, [agent]);
 }
 
 /// A trial in which one of the boxes stood still is named, as one of the lab's own machine is.
@@ -308,8 +356,8 @@ fn one_box_with_both_ends_has_one_clock_and_reflects() {
 fn a_stall_of_a_box_is_reported_once() {
     // Longer than this machine may stall meanwhile.
     let stands_still = |_| std::thread::sleep(Duration::from_secs(1));
-    let (_first, one) = Running::joined("root@one", std::thread::sleep);
-    let (_second, two) = Running::joined("root@still", stands_still);
+    let (_first, one) = joined("root@one", std::thread::sleep);
+    let (_second, two) = joined("root@still", stands_still);
     let (bed, stop) = (bed(vec![one, two], [0, 1], "stall"), AtomicBool::new(false));
     bed.with_measurer(plan(&stop), |measurer| Ok(measurer.trial(INPUT).unwrap())).unwrap();
     let stall = bed.take_stall();
@@ -327,7 +375,7 @@ fn one_interface_has_one_end() {
 
 #[test]
 fn a_stop_ends_a_trial_and_closes_both_ends() {
-    let (agent, link) = Running::joined("a", std::thread::sleep);
+    let (agent, link) = joined("a", std::thread::sleep);
     let (bed, stop) = (bed(vec![link], [0, 0], "stop"), AtomicBool::new(false));
     let long = TrialInput { duration_s: 1_000.0, ..INPUT };
     std::thread::scope(|scope| {
@@ -343,6 +391,5 @@ fn a_stop_ends_a_trial_and_closes_both_ends() {
     for end in ["a", "b"] {
         netdev::open_text(&format!("memory:agent-stop?end={end}")).unwrap();
     }
-    drop(bed);
-    agent.ended().unwrap();
+    end(bed, [agent]);
 }

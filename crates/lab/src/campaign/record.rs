@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::ledger::{LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, read_lines};
-use crate::agent::clock::ClockRecord;
+use crate::agent::clock::ClockComparison;
 use crate::dut;
 use crate::facts::{BoxFacts, Machine};
 use crate::limit;
@@ -312,7 +312,7 @@ fn row(
     let floor = floor.map(|floor| observed(&floor.trials, metric, planned)).unwrap_or_default();
     let floor: Vec<f64> = floor.values().map(|start| start.value).collect();
     let good = trials.iter().filter(|trial| trial.error.is_none());
-    let clock_errors = good.filter_map(|trial| ClockRecord::error_us(&trial.raw, metric));
+    let clock_errors = good.filter_map(|trial| ClockComparison::error_us(&trial.raw, metric));
     let row = ResultRow {
         metric: metric.to_owned(),
         samples: all.values().map(|start| start.value).collect(),

@@ -22,9 +22,6 @@ const WAIT: Duration = Duration::from_millis(20);
 const NAP: Duration = Duration::from_micros(100);
 
 /// Reflects the datagrams for `host` until `stop`.
-///
-/// # Errors
-/// Of the port.
 pub(crate) fn reflect(
     port: &mut Port,
     host: &HostAddress,

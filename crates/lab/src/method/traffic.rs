@@ -12,7 +12,7 @@ use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
 use crate::ceilings::frame_line_bits;
-use crate::hosts::HOSTS;
+use crate::hosts::headers;
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::{MeasurerPlan, traffic_error};
 
@@ -38,13 +38,6 @@ pub(super) fn waiting_for(rate_pps: f64) -> Waiting {
     if rate_pps <= REAL_TIME_PPS { Waiting::Precise } else { Waiting::Sleeping }
 }
 
-/// The headers where the settings say nothing else: from host 1 to host 2.
-fn usual_packet() -> String {
-    let [near, far] = HOSTS.map(|host| openflow::MacAddr(host.mac));
-    let [src, dst] = HOSTS.map(|host| host.ip);
-    format!("eth(src={near},dst={far})/ipv4(src={src},dst={dst})/udp(src=1000,dst=2000)")
-}
-
 /// Frames a second of the cell's size that the hosts' links carry; none where they have no rate.
 pub(super) fn line_pps(context: &MethodContext<'_>) -> Option<f64> {
     let bits = frame_line_bits(context.settings.frame_size());
@@ -54,7 +47,7 @@ pub(super) fn line_pps(context: &MethodContext<'_>) -> Option<f64> {
 /// The stream; size, rate and mode are those of each trial.
 pub(super) fn stream(settings: &Settings) -> StreamSpec {
     StreamSpec {
-        packet: settings.packet.clone().unwrap_or_else(usual_packet),
+        packet: settings.packet.clone().unwrap_or_else(|| headers(1000, 2000)),
         modifiers: settings.modifiers.clone().unwrap_or_default(),
         ..StreamSpec::default()
     }

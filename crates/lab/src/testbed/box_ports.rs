@@ -16,9 +16,9 @@ use generator::method::on_ports::{PortTrialError, TrialPorts, phases_end};
 use generator::method::{TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
 use generator::receiver::{Distribution, StreamReport};
-use generator::statistics::{PortStatistics, SessionStatistics, StreamStatistics};
+use generator::statistics::SessionStatistics;
 
-use super::external::ExternalTestbed;
+use super::external::{ExternalTestbed, with_each};
 use super::next_streams;
 use crate::agent::client::AgentLink;
 use crate::agent::clock::{ClockComparison, Exchange};
@@ -57,7 +57,7 @@ const TRIES: u32 = 7;
 /// Streams of a session, at most, that have numbers of their own.
 const STREAMS: u16 = 64;
 
-/// See the module.
+/// The ports of a trial.
 #[derive(Debug)]
 pub struct BoxPorts<'a> {
     bed: &'a ExternalTestbed,
@@ -75,10 +75,12 @@ pub struct BoxPorts<'a> {
     /// Address and line rate of each port; none while no session is open.
     facts: Vec<([u8; 6], f64)>,
     loads: Vec<(usize, Vec<StreamSpec>)>,
-    started: Vec<usize>,
+    is_started: bool,
     /// Length of the trial, where it is sent by the first port.
     length_ns: Option<u64>,
-    worst: Option<ClockComparison>,
+    /// Comparison of the clocks in the trial in which they are known worst; none where one box has
+    /// all ends.
+    pub(super) worst: Option<ClockComparison>,
 }
 
 /// The clock of a box beside the lab's.
@@ -112,17 +114,10 @@ impl<'a> BoxPorts<'a> {
             zero_ns: 0,
             facts: Vec::new(),
             loads: Vec::new(),
-            started: Vec::new(),
+            is_started: false,
             length_ns: None,
             worst: None,
         }
-    }
-
-    /// Comparison of the clocks in the trial in which they are known worst; `None` where one box
-    /// has all ends.
-    #[must_use]
-    pub fn clock(&self) -> Option<ClockComparison> {
-        self.worst
     }
 
     /// The box of a port.
@@ -161,7 +156,7 @@ impl<'a> BoxPorts<'a> {
         if !self.facts.is_empty() {
             return Ok(());
         }
-        (self.loads, self.started) = (Vec::new(), Vec::new());
+        (self.loads, self.is_started) = (Vec::new(), false);
         self.clocks.values_mut().for_each(|clock| *clock = BoxClock::default());
         self.longest = self.compare(QUESTIONS)?;
         self.zero_ns = self.lab_ns();
@@ -193,6 +188,18 @@ impl<'a> BoxPorts<'a> {
         }
         self.facts = facts;
         Ok(())
+    }
+
+    /// The counts of each box.
+    fn look(&mut self) -> Result<BTreeMap<usize, SessionStatistics>, PortTrialError> {
+        let look = |at| Ok((at, self.bed.look(&mut self.links[at])?.statistics));
+        self.clocks.keys().copied().map(look).collect()
+    }
+
+    /// Closes the sessions.
+    fn close(&mut self) -> Result<(), PortTrialError> {
+        let boxes = self.boxes();
+        with_each(&mut self.links, &boxes, |link| link.ask(&AgentRequest::Close {}))
     }
 
     /// By how much a box's clock is to be set ahead of that of the first port.
@@ -259,7 +266,7 @@ impl TrialPorts for BoxPorts<'_> {
             }
             shift(report, shift_ns);
         }
-        if self.worst.is_none_or(|worst| worst.error_us < found.error_us) {
+        if self.worst.as_ref().is_none_or(|worst| worst.error_us < found.error_us) {
             self.worst = Some(found);
         }
         Ok(())
@@ -275,7 +282,7 @@ impl TrialPorts for BoxPorts<'_> {
     }
 
     fn load(&mut self, port: usize, streams: &[StreamSpec]) -> Result<(), PortTrialError> {
-        if !self.started.is_empty() {
+        if self.is_started {
             self.facts.clear();
         }
         self.open()?;
@@ -292,7 +299,7 @@ impl TrialPorts for BoxPorts<'_> {
         for try_number in 0..TRIES {
             match self.start_at(ports, ahead(self.longest, try_number))? {
                 Ok(start_ns) => {
-                    self.started = ports.to_vec();
+                    self.is_started = true;
                     return Ok(start_ns);
                 }
                 Err(why) => too_late = why,
@@ -305,20 +312,15 @@ impl TrialPorts for BoxPorts<'_> {
     }
 
     fn stop(&mut self, _ports: &[usize]) -> Result<(), PortTrialError> {
-        let mut boxes = self.boxes().into_iter();
         self.facts.clear();
-        boxes.try_for_each(|at| Ok(self.links[at].ask::<()>(&AgentRequest::Close {})?))
+        self.close()
     }
 
     fn wait(&mut self, limit: Duration) -> Result<bool, PortTrialError> {
         let begun = Instant::now();
         loop {
-            let mut sends = false;
-            for at in self.boxes() {
-                let report = self.bed.look(&mut self.links[at])?;
-                sends |= report.statistics.ports.iter().any(|port| port.transmitting);
-            }
-            if !sends {
+            let seen = self.look()?;
+            if !seen.values().flat_map(|of| &of.ports).any(|port| port.transmitting) {
                 return Ok(true);
             }
             if self.compared.elapsed() >= COMPARE_EVERY {
@@ -351,20 +353,17 @@ impl TrialPorts for BoxPorts<'_> {
     /// Of each stream what its own box has sent, and what came at each port by that port's box.
     fn statistics(&mut self) -> Result<SessionStatistics, PortTrialError> {
         std::thread::sleep(LOOK);
-        let mut seen = BTreeMap::new();
-        for at in self.boxes() {
-            seen.insert(at, self.bed.look(&mut self.links[at])?.statistics);
-        }
+        let seen = self.look()?;
         let place = |port: usize| self.ends.get(port).map(|end| self.bed.ends[*end].0);
         let own = |port: usize| place(port).and_then(|at| seen.get(&at));
         let mut whole = own(0).cloned().unwrap_or_default();
         for port in &mut whole.ports {
             let of_box = own(port.port).and_then(|of| of.ports.get(port.port));
-            port.clone_from(of_box.unwrap_or(&PortStatistics::default()));
+            *port = of_box.cloned().unwrap_or_default();
         }
         for (number, stream) in whole.streams.iter_mut().enumerate() {
             let of_box = own(stream.port).and_then(|of| of.streams.get(number));
-            stream.clone_from(of_box.unwrap_or(&StreamStatistics::default()));
+            *stream = of_box.cloned().unwrap_or_default();
             let of_box = |(at, of): (&usize, &SessionStatistics)| {
                 let arrivals = of.streams.get(number).map(|stream| stream.arrivals.clone());
                 let at = *at;
@@ -380,10 +379,8 @@ impl TrialPorts for BoxPorts<'_> {
 
 impl Drop for BoxPorts<'_> {
     fn drop(&mut self) {
-        for at in self.boxes() {
-            // A box that has gone closes all by itself.
-            drop(self.links[at].ask::<()>(&AgentRequest::Close {}));
-        }
+        // A box that has gone closes all by itself.
+        drop(self.close());
     }
 }
 

@@ -13,9 +13,11 @@ use generator::method::on_ports::PortTrialError;
 use netdev::Port;
 use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::Rtnl;
+use programs::cancel::Cancel;
 use serde::Deserialize;
 
-use crate::agent::client::{AgentError, AgentLink};
+use super::traffic_error;
+use crate::agent::client::AgentLink;
 use crate::agent::protocol::{AgentRequest, BoxReport};
 use crate::facts::BoxFacts;
 use crate::hosts::HOSTS;
@@ -37,7 +39,6 @@ pub struct EndPlace {
 
 impl EndPlace {
     /// An interface of this machine.
-    #[must_use]
     pub fn local(interface: String) -> Self {
         Self { agent: None, interface }
     }
@@ -73,32 +74,33 @@ pub struct ExternalTestbed {
 
 impl ExternalTestbed {
     /// Ends that lead to port 1, port 2, ... of the switch, with an agent started for each box;
-    /// their rate is in bit/s. `weir` is this machine's binary, and logs go into `dir`.
-    ///
-    /// # Errors
-    /// A device that is not there or is down, with the remedy; an agent that does not start; two
-    /// ends at one interface.
+    /// their rate is in bit/s. `weir` is this machine's binary, and logs go into `dir`. An error is
+    /// a device that is not there or is down, an agent that does not start, an interface that has
+    /// two ends.
     pub fn start(
         wiring: &Wiring,
         rate_bps: Option<u64>,
         (weir, dir): (&Path, &Path),
+        cancel: &Cancel,
     ) -> io::Result<Self> {
         let agents = distinct(wiring.ends.iter().map(|end| end.agent.clone()));
-        let at = |end: &EndPlace| agents.iter().position(|agent| *agent == end.agent);
-        let ends = wiring.ends.iter().map(|end| (at(end).unwrap_or(0), end.interface.clone()));
-        let ends: Vec<(usize, String)> = ends.collect();
-        let of = |at| ends.iter().filter(move |end| end.0 == at).map(|end| end.1.clone());
-        let mut links = Vec::new();
-        let mut rate_bps = rate_bps;
-        if agents.iter().all(Option::is_none) {
-            check_up(&of(0).collect::<Vec<_>>())?;
-            rate_bps = rate_bps.map_or_else(|| slowest_bps(of(0)), |rate| Ok(Some(rate)))?;
-        } else {
-            for (at, agent) in agents.iter().enumerate() {
-                let interfaces: Vec<String> = of(at).collect();
-                let link = AgentLink::start(agent.as_deref(), &interfaces, (weir, dir));
-                links.push(link.map_err(io::Error::other)?);
+        let (mut ends, mut links, mut rate_bps) = (Vec::new(), Vec::new(), rate_bps);
+        for EndPlace { agent, interface } in &wiring.ends {
+            let at = agents.iter().position(|one| one == agent);
+            ends.push((at.unwrap_or(0), interface.clone()));
+        }
+        for (at, agent) in agents.iter().enumerate() {
+            let own = ends.iter().filter(|end| end.0 == at);
+            let interfaces: Vec<String> = own.map(|end| end.1.clone()).collect();
+            if agents.iter().all(Option::is_none) {
+                check_up(&interfaces)?;
+                if rate_bps.is_none() {
+                    rate_bps = slowest_bps(&interfaces)?;
+                }
+                continue;
             }
+            let link = AgentLink::start(agent.as_deref(), &interfaces, (weir, dir), cancel);
+            links.push(link.map_err(io::Error::other)?);
         }
         let bed = Self::new(links, ends, rate_bps)?;
         Ok(Self { agents, weir: weir.to_owned(), makes_hosts: wiring.makes_hosts, ..bed })
@@ -110,9 +112,8 @@ impl ExternalTestbed {
         ends: Vec<(usize, String)>,
         rate_bps: Option<u64>,
     ) -> io::Result<Self> {
-        if let Some((_, (at, name))) =
-            ends.iter().enumerate().find(|(number, end)| ends[..*number].contains(end))
-        {
+        let mut all = ends.iter().enumerate();
+        if let Some((_, (at, name))) = all.find(|(number, end)| ends[..*number].contains(end)) {
             let at = links.get(*at).map_or_else(String::new, |link| format!("{}: ", link.name()));
             return Err(io::Error::other(format!("{at}{name} is named twice")));
         }
@@ -141,7 +142,12 @@ impl ExternalTestbed {
 
     /// State of a box, whose stall is noted; its reflector, where it has one, works.
     pub(super) fn look(&self, link: &mut AgentLink) -> Result<BoxReport, PortTrialError> {
-        let report: BoxReport = link.ask(&AgentRequest::Look {})?;
+        let mut report: BoxReport = link.ask(&AgentRequest::Look {})?;
+        for port in &mut report.statistics.ports {
+            if let Some(stop) = &mut port.stopped {
+                stop.reason = format!("{}: {}: {}", link.name(), port.name, stop.reason);
+            }
+        }
         let seen = Stall { ms: report.stall_ms, at: link.facts().map(|_| link.name()) };
         let mut stall = self.stall.lock().unwrap_or_else(PoisonError::into_inner);
         *stall = std::mem::take(&mut *stall).or(seen);
@@ -157,7 +163,6 @@ impl ExternalTestbed {
     }
 
     /// Notes on this testbed for the reader of a report.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let links = self.links();
         let place = |(at, interface): &(usize, String)| match links.get(*at) {
@@ -198,25 +203,50 @@ impl ExternalTestbed {
     }
 
     /// Does `work` while the second end reflects what comes for its host.
-    pub(super) fn reflecting<T>(&self, work: impl FnOnce() -> T) -> Result<T, PortTrialError> {
+    pub(super) fn reflecting<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
         let (at, interface) = self.ends[1].clone();
-        let request = AgentRequest::Reflect { interface, host: HOSTS[1] };
-        self.links()[at].ask::<()>(&request)?;
-        let outcome = work();
-        let mut links = self.links();
-        let looked = self.look(&mut links[at]);
-        let closed: Result<(), AgentError> = links[at].ask(&AgentRequest::Close {});
-        // That the box is lost says more than that nothing came back.
-        looked?;
-        closed?;
-        Ok(outcome)
+        self.while_asked(&[at], &AgentRequest::Reflect { interface, host: HOSTS[1] }, work)
+    }
+
+    /// Does `work` while boxes do what they are asked for, and watch for stalls. That one of them
+    /// is lost says more than what came of it.
+    pub(super) fn while_asked<T>(
+        &self,
+        boxes: &[usize],
+        request: &AgentRequest,
+        work: impl FnOnce() -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        let asked = with_each(&mut self.links(), boxes, |link| link.ask(request));
+        let outcome = asked.map_err(traffic_error).and_then(|()| work());
+        let ended = with_each(&mut self.links(), boxes, |link| {
+            let looked = self.look(link);
+            let closed = link.ask(&AgentRequest::Close {});
+            looked.map(drop).and(closed)
+        });
+        ended.map_err(traffic_error)?;
+        outcome
     }
 }
 
-/// Checks that devices of this machine can be used.
-///
-/// # Errors
-/// A device that is not there, or is down, with the remedy.
+/// Does something with each of these boxes, with the others too where one is lost: the errors of
+/// all.
+pub(super) fn with_each(
+    links: &mut [AgentLink],
+    boxes: &[usize],
+    mut work: impl FnMut(&mut AgentLink) -> Result<(), PortTrialError>,
+) -> Result<(), PortTrialError> {
+    let errors = boxes.iter().filter_map(|at| work(&mut links[*at]).err());
+    let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(PortTrialError::Port(errors.join("; "))),
+    }
+}
+
+/// Checks that devices of this machine are there and up; an error has the remedy.
 pub(crate) fn check_up(interfaces: &[String]) -> io::Result<()> {
     let rtnl = Rtnl::open().map_err(io::Error::other)?;
     for name in interfaces {
@@ -232,13 +262,9 @@ pub(crate) fn check_up(interfaces: &[String]) -> io::Result<()> {
 }
 
 /// The speed of the slowest device, bit/s; none where no device says its own.
-fn slowest_bps(interfaces: impl Iterator<Item = String>) -> io::Result<Option<u64>> {
+fn slowest_bps(interfaces: &[String]) -> io::Result<Option<u64>> {
     let ethtool = Ethtool::open().map_err(io::Error::other)?;
-    let mut slowest = None;
-    for name in interfaces {
-        let speed_bps = ethtool.link_settings(&name).map_err(io::Error::other)?.speed_bps;
-        let known = Some(speed_bps).filter(|bps| *bps > 0);
-        slowest = slowest.into_iter().chain(known).min();
-    }
-    Ok(slowest)
+    let speed_bps = |name: &String| ethtool.link_settings(name).map(|of| of.speed_bps);
+    let all: Result<Vec<u64>, _> = interfaces.iter().map(speed_bps).collect();
+    Ok(all.map_err(io::Error::other)?.into_iter().filter(|bps| *bps > 0).min())
 }

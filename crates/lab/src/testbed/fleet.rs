@@ -2,10 +2,10 @@
 //!
 //! It must never let the emulator run on a core of the controller, unless there are no others.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use netdev::sys::affinity;
 
-use super::replay::OffCores;
+use super::replay::{OffCores, list};
 use crate::settings::Settings;
 
 /// The cores of both sides.
@@ -18,9 +18,6 @@ pub struct FleetTestbed {
 impl FleetTestbed {
     /// A core for each worker of a controller that the lab starts, the last ones or those from
     /// `core` on; all others are the emulator's.
-    ///
-    /// # Errors
-    /// Cores that are missing.
     pub fn new(settings: &Settings, is_started: bool) -> Result<Self> {
         let all = affinity::allowed_cpus().context("asking for the cores")?;
         if !is_started {
@@ -33,9 +30,8 @@ impl FleetTestbed {
             // Not each number between two cores is one of ours.
             None => all[all.len() - count..].to_vec(),
         };
-        let list = all.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         if let Some(missing) = controller.iter().find(|core| !all.contains(core)) {
-            anyhow::bail!("no core {missing} for the controller, there is {list}: set core");
+            bail!("no core {missing} for the controller, there is {}: set core", list(&all));
         }
         ensure!(all.len() > 1, "one core is not enough: the controller has one, all else another");
         let mut emulator: Vec<usize> =
@@ -47,21 +43,16 @@ impl FleetTestbed {
     }
 
     /// The controller's cores; none where the lab does not start it.
-    #[must_use]
     pub fn controller_cores(&self) -> &[usize] {
         &self.controller
     }
 
     /// The cores of the emulated switches.
-    #[must_use]
     pub fn emulator_cores(&self) -> &[usize] {
         &self.emulator
     }
 
     /// Keeps the calling thread, and those that it will start, off the controller's cores.
-    ///
-    /// # Errors
-    /// The system refuses.
     pub(super) fn keep_off(&self) -> std::io::Result<OffCores> {
         OffCores::leave(&self.emulator)
     }

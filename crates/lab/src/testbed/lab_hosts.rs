@@ -15,12 +15,12 @@ use programs::process::{Output, Process, ProcessError};
 use super::external::ExternalTestbed;
 use super::netns::NetnsTestbed;
 use super::{NO_HOSTS, Testbed, traffic_error};
-use crate::agent::client::{self, AgentError, AgentLink};
+use crate::agent::client::{self, AgentLink};
 use crate::agent::host::NO_PROGRAM;
 use crate::agent::protocol::{AgentHello, AgentRequest, VERSION, write_line};
 use crate::facts::BoxFacts;
 use crate::host_program::HostProgram;
-use crate::hosts::host_address;
+use crate::hosts::{host_address, other_hosts};
 use crate::trial_error::TrialError;
 
 /// Why a program does not run at the ends of an inventory.
@@ -61,42 +61,36 @@ impl Testbed {
         let Self::External(bed) = self else {
             return work(&hosts(Some(self.kernel_or(NO_HOSTS).map_err(TrialError::Unfit)?)));
         };
-        let hosts = hosts(None);
-        for link in bed.links().iter_mut() {
-            link.ask::<()>(&AgentRequest::Watch {}).map_err(lost)?;
-        }
-        let started: Result<Vec<HostRun<'_>>, TrialError> =
-            (0..bed.ends.len()).map(|port| bed.start_host(port, &hosts)).collect();
+        let (hosts, boxes) = (hosts(None), Vec::from_iter(0..bed.links().len()));
+        bed.while_asked(&boxes, &AgentRequest::Watch {}, || {
+            bed.start_hosts(&hosts)?;
+            work(&hosts)
+        })
+    }
+}
+
+impl ExternalTestbed {
+    /// Starts an agent for a host at each end, which is to answer with [`MADE`].
+    fn start_hosts<'a>(&self, hosts: &LabHosts<'a>) -> Result<(), TrialError> {
+        let started: Result<Vec<HostRun<'a>>, TrialError> =
+            (0..self.ends.len()).map(|port| self.start_host(port, hosts)).collect();
         for mut host in started? {
             host.wait_until("make its host", client::START_LIMIT, |text| text.contains(MADE))?;
             host.begin = host.process.output().find(MADE).map_or(0, |at| at + MADE.len());
             hosts.agents.borrow_mut().push(Some(host));
         }
-        let outcome = work(&hosts);
-        for link in bed.links().iter_mut() {
-            bed.look(link).map_err(traffic_error)?;
-            link.ask::<()>(&AgentRequest::Close {}).map_err(lost)?;
-        }
-        outcome
+        Ok(())
     }
-}
 
-fn lost(error: AgentError) -> TrialError {
-    traffic_error(error.into())
-}
-
-impl ExternalTestbed {
-    /// Starts an agent for a host at an end, which is to answer with [`MADE`].
     fn start_host<'a>(&self, port: usize, hosts: &LabHosts<'a>) -> Result<HostRun<'a>, TrialError> {
         let (at, interface) = self.ends[port].clone();
         let command = client::command(self.agents.get(at).and_then(Option::as_deref), &self.weir);
         let name = format!("host{}", port + 1);
         let process = Process::start_over_stream(&name, command, false, hosts.dir)?;
-        let others = (0..self.ends.len()).filter(|other| *other != port).map(host_address);
-        let (host, others) = (host_address(port), others.collect());
+        let (host, others) = (host_address(port), other_hosts(port, self.ends.len()).collect());
         let place = self.links().get(at).map(AgentLink::name);
         let place = place.unwrap_or_else(|| client::box_name(&BoxFacts::default()));
-        let run = HostRun { process, cancel: hosts.cancel, at: Some(place), begin: 0 };
+        let mut run = HostRun { process, cancel: hosts.cancel, at: Some(place), begin: 0 };
         // The agent of the trials has the interface for this lab.
         run.write(&AgentHello { version: VERSION, interfaces: Vec::new() })?;
         run.write(&AgentRequest::Host { interface, host, others })?;
@@ -113,7 +107,7 @@ impl<'a> LabHosts<'a> {
     ) -> Result<HostRun<'a>, TrialError> {
         let Some(bed) = self.kernel else {
             let run = self.agents.borrow_mut().get_mut(host).and_then(Option::take);
-            let run = run.ok_or(TrialError::Unfit("a host of an agent runs one program"))?;
+            let mut run = run.ok_or(TrialError::Unfit("a host of an agent runs one program"))?;
             run.write(&AgentRequest::Run { program: program.clone() })?;
             return Ok(run);
         };
@@ -145,13 +139,14 @@ pub(crate) struct HostRun<'a> {
 }
 
 impl HostRun<'_> {
-    fn write(&self, message: &impl serde::Serialize) -> Result<(), TrialError> {
-        let source = match self.process.stream() {
-            Some(mut stream) => write_line(&mut stream, message),
-            None => Ok(()),
-        };
-        source.map_err(|source| {
-            self.error(ProcessError::System { name: self.process.name().to_owned(), source })
+    fn write(&mut self, message: &impl serde::Serialize) -> Result<(), TrialError> {
+        let Some(mut stream) = self.process.stream() else { return Ok(()) };
+        write_line(&mut stream, message).map_err(|source| {
+            // An agent that has ended says more than that nobody reads.
+            let _ = self.process.ends_within(client::LAST_LINES);
+            let name = self.process.name().to_owned();
+            let ended = self.process.check().err();
+            self.error(ended.unwrap_or(ProcessError::System { name, source }))
         })
     }
 
@@ -210,17 +205,23 @@ mod tests {
     use programs::process::Process;
 
     use super::HostRun;
+    use crate::agent::protocol::AgentRequest;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
 
     #[test]
     fn an_agent_that_dies_is_not_the_end_of_its_program() {
         let (dir, cancel) = (tempfile::tempdir().unwrap(), Cancel::default());
         let run = |script: &str, at: Option<&str>| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            let process = Process::start("host1", command, None, dir.path()).unwrap();
+            let process = Process::start("host1", shell(script), None, dir.path()).unwrap();
             let at = at.map(str::to_owned);
-            let mut run = HostRun { process, cancel: &cancel, at, begin: 0 };
-            run.wait_for_end(Duration::from_secs(30))
+            HostRun { process, cancel: &cancel, at, begin: 0 }.wait_for_end(LONG)
         };
         for script in ["echo lost; exit 255", "echo lost; kill -9 $$"] {
             let error = run(script, Some("box1")).unwrap_err().to_string();
@@ -230,5 +231,16 @@ mod tests {
         // An answer is missing, says `ping`.
         assert!(!run("exit 1", Some("box1")).unwrap().success);
         assert!(run("exit 0", Some("box1")).unwrap().success);
+    }
+
+    #[test]
+    fn an_agent_that_has_ended_gives_its_reason() {
+        let (dir, cancel) = (tempfile::tempdir().unwrap(), Cancel::default());
+        let script = shell("echo 'Permission denied (publickey).'; exit 255");
+        let mut process = Process::start_over_stream("host1", script, false, dir.path()).unwrap();
+        assert!(process.ends_within(LONG));
+        let mut run = HostRun { process, cancel: &cancel, at: Some("box1".to_owned()), begin: 0 };
+        let error = run.write(&AgentRequest::Watch {}).unwrap_err().to_string();
+        assert!(error.contains("box1: ") && error.ends_with("denied (publickey)."), "{error}");
     }
 }

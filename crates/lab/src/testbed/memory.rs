@@ -6,14 +6,20 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netdev::Port;
 use programs::listening::free_port;
 
 use crate::trial_error::TrialError;
 
+/// A note for the reader of a report.
+pub(super) const NOTE: &str = "Without root: in-memory ports between the lab and the switch, \
+    Weir's own traffic, no kernel hosts, no links and so no link rates. The control connection is \
+    TCP over the loopback interface. These figures cannot be set beside those of a run as root.";
+
 /// The testbed; its files are in the folder that it was given.
+#[derive(Debug)]
 pub struct MemoryTestbed {
     /// The lab's ends of the wires, except while a trial has them.
     ports: Mutex<Vec<Port>>,
@@ -21,24 +27,13 @@ pub struct MemoryTestbed {
     controller_port: u16,
 }
 
-impl std::fmt::Debug for MemoryTestbed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemoryTestbed").field("texts", &self.texts).finish_non_exhaustive()
-    }
-}
-
 impl MemoryTestbed {
     /// Makes both wires in `dir` and looks for a free TCP port for the controller.
-    ///
-    /// # Errors
-    /// When a wire cannot be made or no port is free.
     pub fn new(dir: &Path) -> io::Result<Self> {
         let wire = |number: usize, end: char| {
             format!("memory:{}?end={end}", dir.join(format!("wire-{number}")).display())
         };
-        let open = |number: usize| -> io::Result<Port> {
-            netdev::open_text(&wire(number, 'a')).map_err(io::Error::other)
-        };
+        let open = |number| netdev::open_text(&wire(number, 'a')).map_err(io::Error::other);
         Ok(Self {
             ports: Mutex::new(vec![open(1)?, open(2)?]),
             texts: [wire(1, 'b'), wire(2, 'b')],
@@ -47,42 +42,31 @@ impl MemoryTestbed {
     }
 
     /// The switch's ends of the wires, in the text that `weir switch --port` takes.
-    #[must_use]
     pub fn port_texts(&self) -> &[String; 2] {
         &self.texts
     }
 
     /// The TCP port on the loopback interface for the controller.
-    #[must_use]
     pub fn controller_port(&self) -> u16 {
         self.controller_port
     }
 
-    /// The ports of both hosts. They stay open between trials: the switch must not see its links
-    /// go down.
-    ///
-    /// # Errors
-    /// [`TrialError::Unfit`] while another trial has them.
-    pub(crate) fn take_ports(&self) -> Result<[Port; 2], TrialError> {
-        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = std::mem::take(&mut *ports);
-        let busy = |_| TrialError::Unfit("another trial has the in-memory ports");
-        <[Port; 2]>::try_from(taken).map_err(busy)
+    /// The ports of both hosts, unless another trial has them. They stay open between trials: the
+    /// switch must not see its links go down.
+    pub(super) fn take_ports(&self) -> Result<Vec<Port>, TrialError> {
+        let taken = std::mem::take(&mut *self.ports());
+        match taken.len() {
+            2 => Ok(taken),
+            _ => Err(TrialError::Unfit("another trial has the in-memory ports")),
+        }
     }
 
-    /// Takes them back.
-    pub(crate) fn give_back(&self, given: Vec<Port>) {
-        *self.ports.lock().unwrap_or_else(PoisonError::into_inner) = given;
+    /// Takes them back, one after the other or both at once.
+    pub(super) fn give_back(&self, given: Vec<Port>) {
+        self.ports().extend(given);
     }
 
-    /// Notes on this testbed for the reader of a report.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        vec![
-            "Without root: in-memory ports between the lab and the switch, Weir's own traffic, no \
-             kernel hosts, no links and so no link rates. The control connection is TCP over the \
-             loopback interface. These figures cannot be set beside those of a run as root."
-                .to_owned(),
-        ]
+    fn ports(&self) -> MutexGuard<'_, Vec<Port>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,12 +14,11 @@ use netdev::sys::link::{VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
-use crate::hosts::{HOST_DEVICE, HostError, NamespaceContext, host_address};
+use crate::hosts::{HOST_DEVICE, NamespaceContext, host_address, other_hosts};
 use crate::load::{LinkCount, LinkId, LinkSample};
 use crate::rate::LinkRate;
 
 /// The name of the switch's interface towards a host, which is counted from 0.
-#[must_use]
 pub fn port_name(host: usize) -> String {
     format!("sw-h{}", host + 1)
 }
@@ -72,12 +71,8 @@ fn count(context: &NamespaceContext, device: &str) -> LinkCount {
 }
 
 impl NetnsTestbed {
-    /// Makes the testbed. Needs root.
-    ///
-    /// # Errors
-    /// [`HostError::Namespace`] without the right to make namespaces; [`HostError::Link`] when
-    /// the kernel lacks veth or the token bucket.
-    pub fn new(shape: NetnsShape) -> Result<Self, HostError> {
+    /// Makes the testbed. Needs root, and a kernel that has veth and the token bucket.
+    pub fn new(shape: NetnsShape) -> io::Result<Self> {
         let make = |count| (0..count).map(|_| NamespaceContext::new()).collect::<Result<_, _>>();
         let bed = Self {
             hosts: make(shape.hosts.max(2))?,
@@ -85,12 +80,12 @@ impl NetnsTestbed {
             controller: NamespaceContext::new()?,
             shape,
         };
-        match shape.is_wire {
-            false => {
-                (0..bed.hosts.len()).try_for_each(|host| bed.add_host(host))?;
-                bed.switches.windows(2).try_for_each(|pair| bed.join(&pair[0], &pair[1]))?;
-            }
-            true => bed.join_directly()?,
+        if shape.is_wire {
+            join((&bed.hosts[0], host_end(0)), (&bed.hosts[1], host_end(1)))?;
+            [0, 1].into_iter().try_for_each(|host| bed.bring_host_up(host))?;
+        } else {
+            (0..bed.hosts.len()).try_for_each(|host| bed.add_host(host))?;
+            bed.switches.windows(2).try_for_each(|pair| bed.join_switches(pair))?;
         }
         (0..bed.switches.len()).try_for_each(|place| bed.add_control_link(place))?;
         bed.wait_for_links()?;
@@ -98,7 +93,7 @@ impl NetnsTestbed {
     }
 
     /// Waits until every device sends what it is given: some time after it is up.
-    fn wait_for_links(&self) -> Result<(), HostError> {
+    fn wait_for_links(&self) -> io::Result<()> {
         let contexts = self.hosts.iter().chain(&self.switches).chain([&self.controller]);
         for rtnl in contexts.map(|context| &context.rtnl) {
             for link in rtnl.links()? {
@@ -114,75 +109,44 @@ impl NetnsTestbed {
     }
 
     /// Joins the second port of a switch to the first of the next.
-    fn join(&self, near: &NamespaceContext, far: &NamespaceContext) -> Result<(), HostError> {
-        let (here, there) = (port_name(1), port_name(0));
-        let pair = VethPair {
-            here: VethEnd::new(&here),
-            there: VethEnd::new(&there),
-            there_in: Some(&far.ns),
-        };
-        near.rtnl.add_veth(&pair)?;
-        self.bring_port_up(near, &here)?;
-        self.bring_port_up(far, &there)
+    fn join_switches(&self, pair: &[NamespaceContext]) -> io::Result<()> {
+        let (near, far) = (port_name(1), port_name(0));
+        join((&pair[0], VethEnd::new(&near)), (&pair[1], VethEnd::new(&far)))?;
+        self.bring_port_up(&pair[0], &near)?;
+        self.bring_port_up(&pair[1], &far)
     }
 
-    fn bring_port_up(&self, switch: &NamespaceContext, port: &str) -> Result<(), HostError> {
+    fn bring_port_up(&self, switch: &NamespaceContext, port: &str) -> io::Result<()> {
         if !self.shape.has_offloads {
             switch.offloads_off(port)?;
         }
         switch.bring_up(port, None)?;
-        if let Some(rate) = self.shape.port_rate.0 {
-            switch.rtnl.set_tbf(port, &Tbf::ethernet(rate, QUEUE_MS))?;
-        }
-        Ok(())
+        limit(switch, port, self.shape.port_rate)
     }
 
-    fn add_host(&self, index: usize) -> Result<(), HostError> {
+    fn add_host(&self, index: usize) -> io::Result<()> {
         let (host, port) = (&self.hosts[index], port_name(index));
         let switch = if index == 0 { self.ends().0 } else { self.ends().1 };
-        let pair = VethPair {
-            here: VethEnd::new(&port),
-            there: host_end(index),
-            there_in: Some(&host.ns),
-        };
-        switch.rtnl.add_veth(&pair)?;
+        join((switch, VethEnd::new(&port)), (host, host_end(index)))?;
         self.bring_port_up(switch, &port)?;
         self.bring_host_up(index)
     }
 
-    fn join_directly(&self) -> Result<(), HostError> {
-        let (near, far) = (&self.hosts[0], &self.hosts[1]);
-        let pair = VethPair { here: host_end(0), there: host_end(1), there_in: Some(&far.ns) };
-        near.rtnl.add_veth(&pair)?;
-        [0, 1].into_iter().try_for_each(|host| self.bring_host_up(host))
-    }
-
-    fn bring_host_up(&self, index: usize) -> Result<(), HostError> {
+    fn bring_host_up(&self, index: usize) -> io::Result<()> {
         let host = &self.hosts[index];
         if !self.shape.has_offloads {
             host.offloads_off(HOST_DEVICE)?;
         }
-        host.bring_up(HOST_DEVICE, Some(host_address(index).ip))?;
-        for other in (0..self.hosts.len()).filter(|other| *other != index) {
-            let other = host_address(other);
-            host.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(other.ip), other.mac)?;
-        }
-        if let Some(rate) = self.shape.port_rate.0 {
-            host.rtnl.set_tbf(HOST_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
-        }
-        Ok(())
+        host.bring_host_up(host_address(index), other_hosts(index, self.hosts.len()))?;
+        limit(host, HOST_DEVICE, self.shape.port_rate)
     }
 
     /// Joins a switch of the line to the controller, by a network of its own. The controller has
     /// one address for all.
-    fn add_control_link(&self, place: usize) -> Result<(), HostError> {
+    fn add_control_link(&self, place: usize) -> io::Result<()> {
         let (switch, device) = (&self.switches[place], format!("ctl{place}"));
-        let pair = VethPair {
-            here: VethEnd::new(CONTROL_DEVICE),
-            there: VethEnd::new(&device),
-            there_in: Some(&self.controller.ns),
-        };
-        switch.rtnl.add_veth(&pair)?;
+        let there = (&self.controller, VethEnd::new(&device));
+        join((switch, VethEnd::new(CONTROL_DEVICE)), there)?;
         let in_network = |address: Ipv4Addr| {
             let [first, second, _, host] = address.octets();
             Ipv4Addr::new(first, second, u8::try_from(place).unwrap_or(u8::MAX), host)
@@ -192,11 +156,11 @@ impl NetnsTestbed {
             (&self.controller, device.as_str(), CONTROLLER_IP),
         ];
         for (context, device, address) in ends {
-            if let Some(rate) = self.shape.control_rate.0 {
+            if self.shape.control_rate.0.is_some() {
                 // Segments as on the line: the link's counters then hold every header.
                 context.offloads_off(device)?;
-                context.rtnl.set_tbf(device, &Tbf::ethernet(rate, QUEUE_MS))?;
             }
+            limit(context, device, self.shape.control_rate)?;
             context.bring_up(device, Some(in_network(address)))?;
         }
         if place > 0 {
@@ -206,43 +170,31 @@ impl NetnsTestbed {
     }
 
     /// Its shape.
-    #[must_use]
     pub fn shape(&self) -> &NetnsShape {
         &self.shape
     }
 
     /// Number of hosts.
-    #[must_use]
     pub fn host_count(&self) -> usize {
         self.hosts.len()
     }
 
     /// The switch's devices: that of host 0 is port 1. None where the hosts are joined directly.
-    #[must_use]
     pub fn ports(&self) -> Vec<String> {
-        match self.shape.is_wire {
-            false => (0..self.hosts.len()).map(port_name).collect(),
-            true => Vec::new(),
-        }
+        let hosts = if self.shape.is_wire { 0 } else { self.hosts.len() };
+        (0..hosts).map(port_name).collect()
     }
 
     /// The device of a host, for frames as they are: the host's own kernel sees them too, and
     /// leaves alone what is not for its address.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn open_port(&self, host: usize) -> io::Result<Port> {
         let open = || netdev::open_text(&format!("af_packet:{HOST_DEVICE}"));
         self.host(host).enter(open)?.map_err(io::Error::other)
     }
 
     /// Has the hosts' kernels answer nothing, whatever arrives: the lab itself is at every port.
-    ///
     /// Frames for the hosts' addresses are another's then, and nobody resolves or pings an address.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn silence_hosts(&self) -> Result<(), HostError> {
+    pub fn silence_hosts(&self) -> io::Result<()> {
         for (host, number) in self.hosts.iter().zip(1..) {
             host.rtnl.set_mac(HOST_DEVICE, [2, 0xff, 0xff, 0xff, 0xff, number])?;
             host.ns.enter(|| -> io::Result<()> {
@@ -255,17 +207,8 @@ impl NetnsTestbed {
     }
 
     /// Takes the link of a host down, or brings it up.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn set_link(&self, host: usize, is_up: bool) -> Result<(), HostError> {
+    pub fn set_link(&self, host: usize, is_up: bool) -> io::Result<()> {
         Ok(self.hosts[host].rtnl.set_up(HOST_DEVICE, is_up)?)
-    }
-
-    /// The namespace of the switch, the first one of a line.
-    #[must_use]
-    pub fn switch(&self) -> &Namespace {
-        &self.switches[0].ns
     }
 
     /// The namespaces of the switches, in their order in the line.
@@ -274,20 +217,17 @@ impl NetnsTestbed {
     }
 
     /// The namespace of the controller.
-    #[must_use]
     pub fn controller(&self) -> &Namespace {
         &self.controller.ns
     }
 
     /// The namespace of a host, which is counted from 0.
-    #[must_use]
     pub fn host(&self, index: usize) -> &Namespace {
         &self.hosts[index].ns
     }
 
     /// The counters of the links of host 1 and host 2 and of the control link, for the load
     /// sampler.
-    #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
         let ((first, second), (near, far)) = ((&self.hosts[0], &self.hosts[1]), self.ends());
         let (ports, control) = (self.shape.port_rate.0, self.shape.control_rate.0);
@@ -310,12 +250,9 @@ impl NetnsTestbed {
     }
 
     /// Notes on the links for the reader of a report.
-    #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let tcp = self.hosts[0]
-            .ns
-            .enter(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control"));
-        let tcp = tcp.and_then(|text| text).unwrap_or_else(|error| error.to_string());
+        let read = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+        let tcp = self.host(0).enter(read).flatten().unwrap_or_else(|error| error.to_string());
         vec![
             format!(
                 "Hosts, switch and controller each have a network namespace; veth joins them. \
@@ -334,6 +271,20 @@ impl NetnsTestbed {
             ),
         ]
     }
+}
+
+/// Joins two devices.
+fn join(
+    (near, here): (&NamespaceContext, VethEnd<'_>),
+    (far, there): (&NamespaceContext, VethEnd<'_>),
+) -> io::Result<()> {
+    Ok(near.rtnl.add_veth(&VethPair { here, there, there_in: Some(&far.ns) })?)
+}
+
+/// Gives a device a token bucket, where its link has a rate.
+fn limit(context: &NamespaceContext, device: &str, rate: LinkRate) -> io::Result<()> {
+    let Some(rate_bps) = rate.0 else { return Ok(()) };
+    Ok(context.rtnl.set_tbf(device, &Tbf::ethernet(rate_bps, QUEUE_MS))?)
 }
 
 /// The end of a link that is a host's.
@@ -366,7 +317,7 @@ mod tests {
     #[ignore = "needs root"]
     fn the_links_are_there_shaped_and_counted() {
         let bed = NetnsTestbed::new(shape("100M", "none")).expect("needs root");
-        let rtnl = Rtnl::open_in(bed.switch()).unwrap();
+        let rtnl = Rtnl::open_in(&bed.switches[0].ns).unwrap();
         for port in bed.ports() {
             assert_eq!(rtnl.root_qdisc(&port).unwrap().kind, "tbf");
         }

@@ -19,10 +19,14 @@ use programs::cancel::Cancel;
 use crate::service::ServiceError;
 use crate::settings::{Replay, ReplayDevices, Settings};
 use crate::testbed::PortName;
-use crate::workload::{Workload, spread};
+use crate::workload::Workload;
 
 /// Packets of a trace that fit into the buffers of a DPDK port, which holds all of them.
 const DPDK_FRAMES_MAX: usize = 120_000;
+
+/// A note for the reader of a report.
+pub(super) const NOTE: &str = "No hosts: the switch replays the trace by itself and its own \
+    counters say what it forwarded.";
 
 /// The testbed; a trace that is made lies in the folder that it was given.
 #[derive(Debug)]
@@ -41,9 +45,6 @@ pub struct ReplayTestbed {
 
 impl ReplayTestbed {
     /// Finds or makes the trace: a pair of ports for each forwarding thread.
-    ///
-    /// # Errors
-    /// Files, rights or cores that are missing.
     pub fn new(settings: &Settings, replay: &Replay, dir: &Path) -> Result<Self> {
         let workload = Workload::of(replay, dir)?;
         let pairs = usize::from(settings.workers.unwrap_or(1));
@@ -52,51 +53,39 @@ impl ReplayTestbed {
         let core = settings.core.or(last_ones).unwrap_or(0);
         ensure_cores(&allowed, core, pairs)?;
         ensure_devices(replay, &workload, pairs)?;
-        let namespace = match replay.devices {
-            ReplayDevices::Memory => None,
-            ReplayDevices::Dpdk => {
-                let made = Namespace::new();
-                Some(made.context("DPDK devices need root, for huge pages and a namespace")?)
-            }
-        };
+        let namespace = (replay.devices == ReplayDevices::Dpdk).then(Namespace::new).transpose();
+        let namespace =
+            namespace.context("DPDK devices need root, for huge pages and a namespace")?;
         let ports = ports(replay, &workload, pairs);
         let warm_up_s = OnceLock::new();
         Ok(Self { workload, ports, pairs, core, allowed, namespace, warm_up_s })
     }
 
     /// The switch's ports, in the order of their numbers.
-    #[must_use]
     pub fn ports(&self) -> &[PortName] {
         &self.ports
     }
 
     /// The namespace for the switch, where it needs one.
-    #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {
         self.namespace.as_ref()
     }
 
     /// Pairs of ports.
-    #[must_use]
     pub fn pairs(&self) -> usize {
         self.pairs
     }
 
     /// The cores that forward.
-    #[must_use]
     pub fn forwarding_cores(&self) -> std::ops::Range<usize> {
         self.core..self.core + self.pairs
     }
 
     /// A core that forwards nothing, for everything that is not forwarding: the first that this
-    /// process may use.
-    ///
-    /// # Errors
-    /// None is left.
+    /// process may use, if one is left.
     pub(crate) fn control_core(&self) -> Result<usize, ServiceError> {
         self.others(&self.allowed).first().copied().ok_or_else(|| {
-            let forwards = self.forwarding_cores().map(|core| core.to_string());
-            let forwards = forwards.collect::<Vec<_>>().join(", ");
+            let forwards = list(&Vec::from_iter(self.forwarding_cores()));
             ServiceError::Unfit(format!(
                 "DPDK's own thread needs a core that forwards nothing, and this process may use \
                  only {forwards}: give it one more, or fewer workers"
@@ -106,21 +95,14 @@ impl ReplayTestbed {
 
     /// The flow entries of what is replayed behind those that are given, all of them once for each
     /// forwarding thread.
-    ///
-    /// # Errors
-    /// As [`Workload::flow_mods`].
     pub(crate) fn flow_mods(
         &self,
         given: Vec<Result<FlowMod>>,
-    ) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
-        let given = spread(Box::new(given.into_iter()), self.pairs);
-        Ok(given.chain(self.workload.flow_mods(self.pairs)?))
+    ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>>>> {
+        self.workload.flow_mods(given, self.pairs)
     }
 
     /// Does `work`, which waits until the rate is steady, once; the seconds that it took.
-    ///
-    /// # Errors
-    /// Of `work`.
     pub(crate) fn warm_up(&self, work: impl FnOnce() -> Result<f64>) -> Result<f64> {
         if let Some(known) = self.warm_up_s.get() {
             return Ok(*known);
@@ -131,17 +113,11 @@ impl ReplayTestbed {
 
     /// Keeps the calling thread, and those that it will start, off the cores that forward; where
     /// there are no others it stays where it is.
-    ///
-    /// # Errors
-    /// The system refuses.
     pub(crate) fn keep_off(&self) -> std::io::Result<OffCores> {
         OffCores::leave(&self.others(&affinity::allowed_cpus()?))
     }
 
     /// Keeps all threads of a process but the forwarding ones off the cores that forward.
-    ///
-    /// # Errors
-    /// There is no such process, or the system refuses.
     pub(crate) fn keep_process_off(&self, pid: u32) -> std::io::Result<()> {
         let others = self.others(&affinity::allowed_cpus()?);
         for thread in netdev::sys::cpu::threads(pid)? {
@@ -156,16 +132,6 @@ impl ReplayTestbed {
         let forwards = self.forwarding_cores();
         all.iter().copied().filter(|core| !forwards.contains(core)).collect()
     }
-
-    /// Notes on the testbed for the reader of a report.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        vec![
-            "No hosts: the switch replays the trace by itself and its own counters say what it \
-             forwarded."
-                .to_owned(),
-        ]
-    }
 }
 
 /// The cores that a thread may use again when this goes.
@@ -174,9 +140,6 @@ pub(crate) struct OffCores(Vec<usize>);
 
 impl OffCores {
     /// Leaves the calling thread, and those that it will start, these cores only.
-    ///
-    /// # Errors
-    /// The system refuses.
     pub(super) fn leave(cores: &[usize]) -> std::io::Result<Self> {
         let all = affinity::allowed_cpus()?;
         affinity::allow(None, cores)?;
@@ -194,10 +157,14 @@ impl Drop for OffCores {
 
 fn ensure_cores(cores: &[usize], core: usize, pairs: usize) -> Result<()> {
     if let Some(missing) = (core..core + pairs).find(|core| !cores.contains(core)) {
-        let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
-        bail!("no core {missing} to forward on, there is {}", cores.join(", "));
+        bail!("no core {missing} to forward on, there is {}", list(cores));
     }
     Ok(())
+}
+
+/// Cores in words.
+pub(super) fn list(cores: &[usize]) -> String {
+    cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn ensure_devices(replay: &Replay, workload: &Workload, pairs: usize) -> Result<()> {
@@ -231,7 +198,6 @@ fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Vec<PortName> {
 /// Counts of a forwarder at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
-    /// When.
     pub(crate) at: Instant,
     /// Packets received by port 1, and by the first port of every further pair.
     pub(crate) received: u64,
@@ -240,10 +206,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Packets in and out of all pairs of ports.
-    ///
-    /// # Errors
-    /// A port has no counters.
+    /// Packets in and out of all pairs of ports, each of which has counters.
     pub(crate) fn of_ports(stats: &[PortStats], pairs: usize, at: Instant) -> Result<Self> {
         let port = |number: usize| {
             let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
@@ -273,9 +236,6 @@ impl Counts {
 
 /// Waits until two rates in a row, each over a quarter of a second, differ by less than a
 /// fiftieth, or until `limit`. The seconds that it took.
-///
-/// # Errors
-/// The counters cannot be read, or the run was interrupted.
 pub(crate) fn await_steady_rate(
     mut counts: impl FnMut() -> Result<Counts>,
     limit: Duration,
@@ -283,8 +243,7 @@ pub(crate) fn await_steady_rate(
 ) -> Result<f64> {
     const STEP: Duration = Duration::from_millis(250);
     let start = Instant::now();
-    let mut last = counts()?;
-    let mut last_rate = 0.0;
+    let (mut last, mut last_rate) = (counts()?, 0.0);
     loop {
         cancel.sleep(STEP)?;
         let now = counts()?;
@@ -335,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn the_lab_comes_back_to_its_cores() {
+    fn forwarding_cores_are_left_to_the_switch_for_a_while() {
         let folder = tempfile::tempdir().unwrap();
         let all = affinity::allowed_cpus().unwrap();
         let settings = Settings { core: all.last().copied(), ..Settings::default() };
         let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
-        let bed = ReplayTestbed::new(&settings, &made, folder.path()).unwrap();
+        let mut bed = ReplayTestbed::new(&settings, &made, folder.path()).unwrap();
         let off = bed.keep_off().unwrap();
         let now = affinity::allowed_cpus().unwrap();
         assert!(all.len() == 1 || !now.contains(all.last().unwrap()), "{now:?}");
@@ -348,23 +307,16 @@ mod tests {
         assert_eq!(affinity::allowed_cpus().unwrap(), all);
         assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
         assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
-    }
-
-    #[test]
-    fn what_does_not_forward_has_a_core_that_it_may_use() {
-        let folder = tempfile::tempdir().unwrap();
-        let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
-        let mut bed = ReplayTestbed::new(&Settings::default(), &made, folder.path()).unwrap();
-        (bed.core, bed.pairs) = (4, 2);
-        bed.allowed = vec![4, 5, 70, 71];
+        // What does not forward has a core that it may use.
+        (bed.core, bed.pairs, bed.allowed) = (4, 2, vec![4, 5, 70, 71]);
         assert_eq!(bed.control_core().unwrap(), 70, "neither 0, nor 4 and 5 that forward");
-        bed.allowed = vec![4, 5];
+        bed.allowed.truncate(2);
         let error = bed.control_core().unwrap_err().to_string();
         assert!(error.contains("may use only 4, 5"), "{error}");
     }
 
     #[test]
-    fn every_pair_of_ports_is_counted() {
+    fn every_pair_of_ports_is_counted_and_its_rate_is_what_it_sent() {
         let stats = |number: u32| PortStats {
             port_no: PortNo(number),
             rx_packets: 10_u64.pow(number),
@@ -372,20 +324,14 @@ mod tests {
             ..PortStats::default()
         };
         let all: Vec<PortStats> = (1..=4).map(stats).collect();
-        let counts = Counts::of_ports(&all, 2, Instant::now()).unwrap();
-        assert_eq!((counts.received, counts.sent), (1_010, 30_300));
-        let error = Counts::of_ports(&all, 3, Instant::now()).unwrap_err().to_string();
-        assert!(error.contains("port 5"), "{error}");
-    }
-
-    #[test]
-    fn a_rate_is_packets_sent_by_time() {
         let at = Instant::now();
-        let none = Counts { at, received: 0, sent: 0 };
-        let first = Counts { sent: 100, ..none };
-        let last = Counts { at: at + Duration::from_millis(500), sent: 1_100, ..none };
-        assert!((last.rate_since(&first) - 2_000.0).abs() < 1e-6);
-        assert_eq!(last.rate_since(&last), 0.0);
+        let counts = Counts::of_ports(&all, 2, at).unwrap();
+        assert_eq!((counts.received, counts.sent), (1_010, 30_300));
+        let error = Counts::of_ports(&all, 3, at).unwrap_err().to_string();
+        assert!(error.contains("port 5"), "{error}");
+        let last = Counts { at: at + Duration::from_millis(500), sent: 31_300, ..counts };
+        assert!((last.rate_since(&counts) - 2_000.0).abs() < 1e-6);
+        assert_eq!((last.rate_since(&last), last.lost_since(&counts)), (0.0, -1_000));
     }
 
     #[test]

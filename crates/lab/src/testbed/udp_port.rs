@@ -7,7 +7,7 @@
 //! must never hide a refusal.
 
 use std::io;
-use std::net::{SocketAddrV4, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use packet::{Batch, PacketBuf};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 
-use crate::hosts::HEADERS_LEN;
+use crate::hosts::{HEADERS_LEN, HostAddress};
 
 /// The longest frame: a datagram that fits the MTU of Ethernet.
 const FRAME_MAX: usize = 1514;
@@ -33,86 +33,41 @@ const RECEIVE_BUFFER: usize = 16 << 20;
 /// more of them than this in a row are not passed over.
 const OLD_ERRORS_MAX: usize = 4;
 
-/// One end of a conversation of datagrams.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UdpEnd {
-    pub(super) mac: [u8; 6],
-    pub(super) address: SocketAddrV4,
+/// The socket, which is each of the three parts of its port.
+#[derive(Clone)]
+struct Datagrams {
+    socket: Arc<UdpSocket>,
+    mac: [u8; 6],
+    /// The headers of what is received, and room for a payload.
+    frame: Vec<u8>,
+    /// Frames that can never be sent.
+    tx_errors: Arc<AtomicU64>,
 }
 
-/// A port over a socket that is bound to `own` and connected to `other`. The socket stays in the
+/// A port of a host's, at these UDP ports of its own and of the other host. The socket stays in the
 /// network namespace of the thread that makes it.
-///
-/// # Errors
-/// Of the socket calls, for example an address that no interface has.
-pub(super) fn open(own: UdpEnd, other: UdpEnd) -> io::Result<Port> {
-    let socket = UdpSocket::bind(own.address)?;
+pub(super) fn open(
+    [own, other]: [HostAddress; 2],
+    [own_port, other_port]: [u16; 2],
+) -> io::Result<Port> {
+    let socket = UdpSocket::bind((own.ip, own_port))?;
     // Without privilege the larger buffer is refused and the system's limit holds.
     if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
     }
-    socket.connect(other.address)?;
-    let addresses = Ipv4::new(*other.address.ip(), *own.address.ip());
-    let headers = FrameBuilder::ethernet(MacAddr(own.mac), MacAddr(other.mac))
-        .ipv4(addresses)
-        .udp(other.address.port(), own.address.port())
+    socket.connect((other.ip, other_port))?;
+    let mut frame = FrameBuilder::ethernet(MacAddr(own.mac), MacAddr(other.mac))
+        .ipv4(Ipv4::new(other.ip, own.ip))
+        .udp(other_port, own_port)
         .build();
-    let mut frame = vec![0; FRAME_MAX];
-    let known = headers.len().min(HEADERS_LEN);
-    frame[..known].copy_from_slice(&headers[..known]);
-    let counts = Arc::new(UdpCounts::default());
-    let rx = UdpRx { socket: socket.try_clone()?, frame, counts: Arc::clone(&counts) };
-    let tx = UdpTx { socket, counts: Arc::clone(&counts) };
-    let device = UdpDevice { mac: own.mac, name: own.address.to_string(), counts };
-    let (device, rx, tx) = (Box::new(device), Box::new(rx), Box::new(tx));
+    frame.resize(FRAME_MAX, 0);
+    let (socket, mac, tx_errors) = (Arc::new(socket), own.mac, Arc::default());
+    let part = Datagrams { socket, mac, frame, tx_errors };
+    let (device, rx, tx) = (Box::new(part.clone()), Box::new(part.clone()), Box::new(part));
     Ok(Port { device, rx, tx, more: Vec::new(), claim: None, place: None })
 }
 
-/// Counters of the port.
-#[derive(Debug, Default)]
-struct UdpCounts {
-    rx_packets: AtomicU64,
-    rx_bytes: AtomicU64,
-    tx_packets: AtomicU64,
-    tx_bytes: AtomicU64,
-    tx_errors: AtomicU64,
-}
-
-struct UdpDevice {
-    mac: [u8; 6],
-    name: String,
-    counts: Arc<UdpCounts>,
-}
-
-impl PortDevice for UdpDevice {
-    fn info(&mut self) -> PortInfo {
-        PortInfo {
-            mac: self.mac,
-            mtu: 1500,
-            full_duplex: None,
-            ..PortInfo::without_device("udp", &self.name, &self.name)
-        }
-    }
-
-    fn counters(&mut self) -> PortCounters {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        PortCounters {
-            rx_packets: read(&self.counts.rx_packets),
-            rx_bytes: read(&self.counts.rx_bytes),
-            tx_packets: read(&self.counts.tx_packets),
-            tx_bytes: read(&self.counts.tx_bytes),
-            tx_errors: read(&self.counts.tx_errors),
-            ..PortCounters::default()
-        }
-    }
-}
-
-struct UdpTx {
-    socket: UdpSocket,
-    counts: Arc<UdpCounts>,
-}
-
-impl UdpTx {
+impl Datagrams {
     /// Sends one payload; false when the socket is full.
     fn send(&self, payload: &[u8]) -> Result<bool, PortError> {
         let mut old_errors = 0;
@@ -123,40 +78,14 @@ impl UdpTx {
                 Err(Errno::CONNREFUSED) if old_errors < OLD_ERRORS_MAX => old_errors += 1,
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED) => return Ok(false),
                 Err(Errno::MSGSIZE) => {
-                    self.counts.tx_errors.fetch_add(1, Ordering::Relaxed);
+                    self.tx_errors.fetch_add(1, Ordering::Relaxed);
                     return Ok(true);
                 }
                 Err(error) => return Err(failed("sending a datagram", error)),
             }
         }
     }
-}
 
-impl TxQueue for UdpTx {
-    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
-        for (taken, frame) in frames.iter().enumerate() {
-            let Some(payload) = frame.bytes().get(HEADERS_LEN..) else {
-                self.counts.tx_errors.fetch_add(1, Ordering::Relaxed);
-                continue;
-            };
-            if !self.send(payload)? {
-                return Ok(taken);
-            }
-            self.counts.tx_packets.fetch_add(1, Ordering::Relaxed);
-            self.counts.tx_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-        }
-        Ok(frames.len())
-    }
-}
-
-struct UdpRx {
-    socket: UdpSocket,
-    /// The headers, and room for a payload.
-    frame: Vec<u8>,
-    counts: Arc<UdpCounts>,
-}
-
-impl UdpRx {
     /// The length of the next frame; `None` when none waits.
     fn receive(&mut self) -> Result<Option<usize>, PortError> {
         let payload = &mut self.frame[HEADERS_LEN..];
@@ -176,13 +105,43 @@ impl UdpRx {
     }
 }
 
-impl RxQueue for UdpRx {
+impl PortDevice for Datagrams {
+    fn info(&mut self) -> PortInfo {
+        let name = self.socket.local_addr().map_or_else(|_| "udp".to_owned(), |at| at.to_string());
+        PortInfo {
+            mac: self.mac,
+            mtu: 1500,
+            full_duplex: None,
+            ..PortInfo::without_device("udp", &name, &name)
+        }
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        let tx_errors = self.tx_errors.load(Ordering::Relaxed);
+        PortCounters { tx_errors, ..PortCounters::default() }
+    }
+}
+
+impl TxQueue for Datagrams {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        for (taken, frame) in frames.iter().enumerate() {
+            let Some(payload) = frame.bytes().get(HEADERS_LEN..) else {
+                self.tx_errors.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            if !self.send(payload)? {
+                return Ok(taken);
+            }
+        }
+        Ok(frames.len())
+    }
+}
+
+impl RxQueue for Datagrams {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         for taken in 0..max {
             let Some(len) = self.receive()? else { return Ok(taken) };
             batch.push_slice(&self.frame[..len]);
-            self.counts.rx_packets.fetch_add(1, Ordering::Relaxed);
-            self.counts.rx_bytes.fetch_add(len as u64, Ordering::Relaxed);
         }
         Ok(max)
     }
@@ -210,26 +169,23 @@ fn failed(what: &'static str, error: Errno) -> PortError {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+    use std::net::{Ipv4Addr, UdpSocket};
     use std::time::{Duration, Instant};
 
     use netdev::Port;
     use packet::{Batch, PacketBuf};
 
-    use super::{HEADERS_LEN, UdpEnd, open};
+    use super::{HEADERS_LEN, open};
+    use crate::hosts::HostAddress;
 
-    fn end(last: u8, address: SocketAddrV4) -> UdpEnd {
-        UdpEnd { mac: [2, 0, 0, 0, 0, last], address }
-    }
-
-    /// Two free addresses of the loopback interface.
-    fn addresses() -> [SocketAddrV4; 2] {
-        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-        let sockets = [UdpSocket::bind(any).unwrap(), UdpSocket::bind(any).unwrap()];
-        sockets.map(|socket| match socket.local_addr().unwrap() {
-            std::net::SocketAddr::V4(address) => address,
-            std::net::SocketAddr::V6(address) => panic!("{address}"),
-        })
+    /// Hosts that are joined by the loopback interface, at free ports: of each its port.
+    fn pair() -> ([Port; 2], [u16; 2]) {
+        let [here, there] =
+            [1, 2].map(|last| HostAddress { ip: Ipv4Addr::LOCALHOST, mac: [2, 0, 0, 0, 0, last] });
+        let free = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let [near, far] = free.map(|socket| socket.local_addr().unwrap().port());
+        let ports = [open([here, there], [near, far]), open([there, here], [far, near])];
+        (ports.map(Result::unwrap), [near, far])
     }
 
     fn next(port: &mut Port) -> Vec<u8> {
@@ -243,9 +199,7 @@ mod tests {
 
     #[test]
     fn a_frame_crosses_the_kernel_whole_with_right_headers() {
-        let [here, there] = addresses();
-        let mut a = open(end(1, here), end(2, there)).unwrap();
-        let mut b = open(end(2, there), end(1, here)).unwrap();
+        let ([mut a, mut b], [here, there]) = pair();
         let mut frame = vec![0xee; HEADERS_LEN];
         frame.extend_from_slice(b"the payload of it");
         assert_eq!(a.tx(&[PacketBuf::from_slice(&frame)]).unwrap(), 1);
@@ -253,15 +207,13 @@ mod tests {
         packet::verify(&came).unwrap();
         assert_eq!(&came[HEADERS_LEN..], b"the payload of it");
         assert_eq!((&came[0..6], &came[6..12]), (&[2, 0, 0, 0, 0, 2][..], &[2, 0, 0, 0, 0, 1][..]));
-        assert_eq!(came[34..36], here.port().to_be_bytes());
-        assert_eq!(came[36..38], there.port().to_be_bytes());
-        assert_eq!((a.counters().tx_packets, b.counters().rx_packets), (1, 1));
+        assert_eq!(came[34..36], here.to_be_bytes());
+        assert_eq!(came[36..38], there.to_be_bytes());
     }
 
     #[test]
     fn a_frame_that_is_no_datagram_is_taken_and_counted() {
-        let [here, there] = addresses();
-        let mut a = open(end(1, here), end(2, there)).unwrap();
+        let ([mut a, _b], _) = pair();
         let frames = [PacketBuf::from_slice(&[0; 20]), PacketBuf::from_slice(&[0; 70_000])];
         assert_eq!(a.tx(&frames).unwrap(), 2);
         assert_eq!(a.counters().tx_errors, 2);
@@ -269,8 +221,8 @@ mod tests {
 
     #[test]
     fn nobody_at_the_other_end_is_no_error() {
-        let [here, there] = addresses();
-        let mut a = open(end(1, here), end(2, there)).unwrap();
+        let ([mut a, b], _) = pair();
+        drop(b);
         let frame = PacketBuf::from_slice(&[0; 60]);
         // Each is answered by "port unreachable", which the next call is told.
         for _ in 0..20 {

@@ -59,9 +59,6 @@ fn frame(number: u32) -> Vec<u8> {
 }
 
 /// Writes a trace of `flows` flows, a frame each in an order without a pattern; its path.
-///
-/// # Errors
-/// The file cannot be written.
 pub(crate) fn trace(folder: &Path, flows: u32) -> Result<PathBuf> {
     let path = folder.join("made.pcap");
     let mut bytes = netdev::pcap::file_header();
