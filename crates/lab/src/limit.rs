@@ -57,7 +57,6 @@ pub enum Part {
 
 impl Part {
     /// A word or two for tables.
-    #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::Port => "port",
@@ -85,7 +84,6 @@ pub struct Limit {
 
 /// Applies [`RULE`]. `carried` is the share of a fixed offered load that arrived; `None` for
 /// methods that offer as much as goes.
-#[must_use]
 pub fn limiting(load: &Load, carried: Option<f64>) -> Limit {
     let machine_full = load.machine >= MACHINE_FULL;
     let (part, why) = offered(carried)
@@ -102,21 +100,15 @@ fn offered(carried: Option<f64>) -> Option<(Part, String)> {
 }
 
 fn link(load: &Load) -> Option<(Part, String)> {
-    let full = |part: Part, link: &LinkLoad| {
-        let share = link.utilisation.filter(|share| *share >= LINK_FULL)?;
-        let why = format!("{} at {:.1} % of its rate", link.id.label(), share * 100.0);
-        Some((share, part, why))
+    let part = |link: &LinkLoad| match link.id {
+        LinkId::Port1Out | LinkId::Port2Out => Some(Part::Port),
+        LinkId::ControlUp | LinkId::ControlDown => Some(Part::ControlLink),
+        LinkId::Port1In | LinkId::Port2In => None,
     };
-    let (_, part, why) = load
-        .links
-        .iter()
-        .filter_map(|link| match link.id {
-            LinkId::Port1Out | LinkId::Port2Out => full(Part::Port, link),
-            LinkId::ControlUp | LinkId::ControlDown => full(Part::ControlLink, link),
-            LinkId::Port1In | LinkId::Port2In => None,
-        })
-        .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some((part, why))
+    let share = |link: &LinkLoad| link.utilisation.filter(|share| *share >= LINK_FULL);
+    let full = load.links.iter().filter_map(|link| Some((link.id, share(link)?, part(link)?)));
+    let (id, share, part) = full.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((part, format!("{} at {:.1} % of its rate", id.label(), share * 100.0)))
 }
 
 fn program(load: &Load) -> Option<(Part, String)> {
@@ -163,16 +155,10 @@ mod tests {
         LinkLoad { id, rate_bps, used_bps, utilisation, packets_ps: 0.0, drops: 0 }
     }
 
-    fn process(role: ProcessRole, cpu_cores: f64, saturation: f64) -> ProcessLoad {
-        let name = format!("{role:?}");
-        ProcessLoad {
-            role,
-            name,
-            cpu_cores,
-            thread_cores: saturation,
-            thread: "t".into(),
-            saturation,
-        }
+    fn process(role: ProcessRole, cpu_cores: f64) -> ProcessLoad {
+        let (name, thread) = (format!("{role:?}"), "t".to_owned());
+        let (thread_cores, saturation) = (cpu_cores, cpu_cores);
+        ProcessLoad { role, name, cpu_cores, thread_cores, thread, saturation }
     }
 
     fn load(port: Option<f64>, control: Option<f64>, cpu: (f64, f64), machine: f64) -> Load {
@@ -184,8 +170,8 @@ mod tests {
                 link(LinkId::ControlUp, control),
             ],
             processes: vec![
-                process(ProcessRole::Switch, cpu.0, cpu.0),
-                process(ProcessRole::Controller, cpu.1, cpu.1),
+                process(ProcessRole::Switch, cpu.0),
+                process(ProcessRole::Controller, cpu.1),
             ],
             tools_cores: 0.3,
             machine,

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use openflow::Version;
 use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,6 @@ pub const LINE_OVERHEAD: u64 = 24;
 pub const LINE_MINIMUM: u64 = 84;
 
 /// Bytes of line time that `packets` frames with `bytes` bytes (without FCS) take at least.
-#[must_use]
 pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
     (bytes + LINE_OVERHEAD * packets).max(LINE_MINIMUM * packets)
 }
@@ -81,20 +81,12 @@ impl fmt::Display for LinkRate {
     }
 }
 
-/// The OpenFlow version of a cell by its release: `1.3`.
-pub mod release {
-    use openflow::Version;
-
-    /// A version of the command line.
-    ///
-    /// # Errors
-    /// Names the known versions, for a text that is none of them.
-    pub fn parse(text: &str) -> Result<Version, String> {
-        Version::from_name(text).ok_or_else(|| {
-            let known: Vec<&str> = Version::ALL.iter().map(|known| known.row().release).collect();
-            format!("{text:?} is no OpenFlow version of the lab: {}", known.join(" or "))
-        })
-    }
+/// The OpenFlow version of a cell by its release, `1.3`; the error names the known ones.
+pub fn release(text: &str) -> Result<Version, String> {
+    Version::from_name(text).ok_or_else(|| {
+        let known: Vec<&str> = Version::ALL.iter().map(|known| known.row().release).collect();
+        format!("{text:?} is no OpenFlow version of the lab: {}", known.join(" or "))
+    })
 }
 
 #[cfg(test)]
@@ -129,10 +121,8 @@ mod tests {
     #[test]
     fn versions_have_both_spellings() {
         for text in ["1.3", "OpenFlow13"] {
-            assert_eq!(release::parse(text), Ok(Version::V1_3), "{text}");
+            assert_eq!(release(text), Ok(Version::V1_3), "{text}");
         }
-        assert!(
-            release::parse("1.9").unwrap_err().ends_with("1.0 or 1.1 or 1.2 or 1.3 or 1.4 or 1.5")
-        );
+        assert!(release("1.9").unwrap_err().ends_with("1.0 or 1.1 or 1.2 or 1.3 or 1.4 or 1.5"));
     }
 }

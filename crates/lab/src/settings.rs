@@ -279,7 +279,7 @@ impl Settings {
     /// Names the known versions when the text is none of them.
     pub fn version(&self) -> Result<Version, SettingsError> {
         let text = self.version.as_deref().unwrap_or("1.3");
-        crate::rate::release::parse(text).map_err(|why| SettingsError::new("version", text, why))
+        crate::rate::release(text).map_err(|why| SettingsError::new("version", text, why))
     }
 
     /// Ports of the switch.

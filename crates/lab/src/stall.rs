@@ -71,11 +71,6 @@ struct Watched {
 const AWAKE: u64 = u64::MAX;
 
 impl Watched {
-    fn new() -> Self {
-        let [longest_ns, nap_ns] = [0, AWAKE].map(AtomicU64::new);
-        Self { zero: Instant::now(), is_over: AtomicBool::new(false), longest_ns, nap_ns }
-    }
-
     fn now_ns(&self) -> u64 {
         u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -84,7 +79,7 @@ impl Watched {
         self.now_ns().saturating_sub(begun_ns).saturating_sub(NAP.as_nanos() as u64)
     }
 
-    fn run(&self, nap: &dyn Fn(Duration)) {
+    fn run(&self, nap: impl Fn(Duration)) {
         while !self.is_over.load(Ordering::Relaxed) {
             let begun_ns = self.now_ns();
             self.nap_ns.store(begun_ns, Ordering::Relaxed);
@@ -110,14 +105,13 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Watches from now on, asleep by `nap`.
-    ///
-    /// # Errors
-    /// There is no thread for it.
-    pub(crate) fn start(nap: Nap) -> io::Result<Self> {
-        let watched = Arc::new(Watched::new());
+    pub(crate) fn start(nap: impl Fn(Duration) + Send + 'static) -> io::Result<Self> {
+        let (zero, is_over) = (Instant::now(), AtomicBool::new(false));
+        let [longest_ns, nap_ns] = [0, AWAKE].map(AtomicU64::new);
+        let watched = Arc::new(Watched { zero, is_over, longest_ns, nap_ns });
         let own = Arc::clone(&watched);
         let thread = std::thread::Builder::new().name("stalls".to_owned());
-        let thread = Some(thread.spawn(move || own.run(&nap))?);
+        let thread = Some(thread.spawn(move || own.run(nap))?);
         Ok(Self { watched, thread })
     }
 
@@ -137,27 +131,16 @@ impl Drop for Watcher {
 
 /// Does `work`, and says by how many milliseconds the watcher woke up too late at most.
 pub(crate) fn watch(work: &mut dyn FnMut()) -> f64 {
-    watch_napping(work, &std::thread::sleep)
-}
-
-/// The same with a watcher that sleeps by `nap`.
-fn watch_napping(work: &mut dyn FnMut(), nap: &(dyn Fn(Duration) + Sync)) -> f64 {
-    let watched = Watched::new();
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watched.run(nap));
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        watched.is_over.store(true, Ordering::Relaxed);
-        watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if let Err(panic) = outcome {
-            std::panic::resume_unwind(panic);
-        }
-        watched.longest_ms()
-    })
+    let watcher = Watcher::start(std::thread::sleep).expect("a thread for the watcher");
+    work();
+    let watched = Arc::clone(&watcher.watched);
+    drop(watcher);
+    watched.longest_ms()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Stall, Watched, Watcher, watch_napping};
+    use super::{Stall, Watcher};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
@@ -165,22 +148,19 @@ mod tests {
     #[test]
     fn the_longest_delay_of_the_watcher_is_reported() {
         let late = Duration::from_millis(40);
-        let naps = AtomicUsize::new(0);
+        let naps = Arc::new(AtomicUsize::new(0));
+        let own = Arc::clone(&naps);
         // The second nap ends late, as on a machine that stood still meanwhile.
-        let nap = |usual: Duration| {
-            let is_late = naps.load(Ordering::SeqCst) == 1;
+        let nap = move |usual: Duration| {
+            let is_late = own.load(Ordering::SeqCst) == 1;
             std::thread::sleep(if is_late { usual + late } else { usual });
-            naps.fetch_add(1, Ordering::SeqCst);
+            own.fetch_add(1, Ordering::SeqCst);
         };
-        let (mut is_done, begun) = (false, Instant::now());
-        let mut work = || {
-            while naps.load(Ordering::SeqCst) < 4 {
-                std::thread::yield_now();
-            }
-            is_done = true;
-        };
-        let late_ms = watch_napping(&mut work, &nap);
-        assert!(is_done);
+        let (begun, watcher) = (Instant::now(), Watcher::start(nap).unwrap());
+        while naps.load(Ordering::SeqCst) < 4 {
+            std::thread::yield_now();
+        }
+        let late_ms = watcher.longest_ms();
         let most_ms = begun.elapsed().as_secs_f64() * 1e3;
         assert!(late_ms >= 40.0 && late_ms < most_ms, "{late_ms} of {most_ms}");
     }
@@ -198,42 +178,25 @@ mod tests {
 
     #[test]
     fn a_stall_that_still_lasts_is_reported() {
-        let (watched, may_end, begun) = (Watched::new(), AtomicBool::new(false), Instant::now());
-        let nap = |_| {
-            while !may_end.load(Ordering::SeqCst) {
+        let may_end = Arc::new(AtomicBool::new(false));
+        let own = Arc::clone(&may_end);
+        let nap = move |_| {
+            while !own.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
         };
-        let longest_ms = std::thread::scope(|scope| {
-            scope.spawn(|| watched.run(&nap));
-            while watched.longest_ms() < 20.0 && begun.elapsed() < Duration::from_secs(60) {
-                std::thread::yield_now();
-            }
-            let longest_ms = watched.longest_ms();
-            watched.is_over.store(true, Ordering::SeqCst);
-            may_end.store(true, Ordering::SeqCst);
-            longest_ms
-        });
-        assert!(longest_ms >= 20.0, "{longest_ms}");
+        let (begun, watcher) = (Instant::now(), Watcher::start(nap).unwrap());
+        while watcher.longest_ms() < 20.0 && begun.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        assert!(watcher.longest_ms() >= 20.0, "{}", watcher.longest_ms());
+        let watched = Arc::clone(&watcher.watched);
+        may_end.store(true, Ordering::SeqCst);
+        drop(watcher);
+        assert_eq!(Arc::strong_count(&watched), 1, "the thread ends with the watcher");
         // Behind its end time goes on and the delay does not.
         let longest_ms = watched.longest_ms();
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(watched.longest_ms(), longest_ms);
-    }
-
-    #[test]
-    fn a_watcher_ends_with_its_owner() {
-        let watcher = Watcher::start(std::thread::sleep).unwrap();
-        let watched = Arc::clone(&watcher.watched);
-        drop(watcher);
-        assert_eq!(Arc::strong_count(&watched), 1);
-    }
-
-    #[test]
-    fn a_panic_of_the_work_goes_on_in_the_caller() {
-        let mut work = || panic!("the method is broken");
-        let watched = || watch_napping(&mut work, &std::thread::sleep);
-        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(watched));
-        assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"the method is broken"));
     }
 }
