@@ -10,22 +10,18 @@ mod delay;
 mod failover;
 mod group;
 mod idle_cpu;
-mod iperf2;
-mod iperf3;
+mod iperf;
 mod meter;
-#[cfg(test)]
-mod mock;
 mod packet_in;
-pub(crate) mod ping;
-mod probe;
+mod ping;
 mod rate;
 mod replay;
 mod rfc2544;
 mod search;
+#[cfg(test)]
+mod simulated;
 mod table_size;
 mod traffic;
-#[cfg(test)]
-mod truth;
 
 use std::path::Path;
 use std::sync::MutexGuard;
@@ -34,9 +30,9 @@ use std::time::Duration;
 use generator::receiver::Distribution;
 use programs::cancel::Cancel;
 use programs::tools::Tool;
-use stats::samples_needed;
+use stats::{Observed, samples_needed};
 
-use crate::load::{Load, Observer, Watched};
+use crate::load::{self, Load, Watched};
 use crate::results::{Better, MeasuredDistribution};
 use crate::settings::Settings;
 use crate::setup::Setup;
@@ -85,8 +81,8 @@ impl Metric {
 pub struct MethodContext<'a> {
     /// The testbed, with switch and controller running in it.
     pub bed: &'a Testbed,
-    /// Switch and controller; none in tests that have their own.
-    pub setup: Option<&'a Setup>,
+    /// Switch and controller.
+    pub setup: &'a Setup,
     /// Settings of the cell.
     pub settings: &'a Settings,
     /// The programs whose CPU is watched.
@@ -102,18 +98,44 @@ pub struct MethodContext<'a> {
 impl<'a> MethodContext<'a> {
     /// The lab's OpenFlow connection to the switch; without it the switch `lacks` what is measured.
     fn client(&self, lacks: &'static str) -> Result<MutexGuard<'a, SwitchClient>, TrialError> {
-        self.setup.and_then(Setup::client).ok_or(TrialError::Unfit(lacks))
+        self.setup.client().ok_or(TrialError::Unfit(lacks))
     }
 
     /// Runs the part of a measurement whose load counts.
     pub fn observe<T>(&self, work: impl FnOnce() -> T) -> (T, Option<Load>) {
-        let links = || self.bed.links();
-        Observer { links: &links, watched: self.watched.to_vec() }.measure(work)
+        load::observe(&|| self.bed.links(), self.watched, work)
     }
 }
 
-/// Values by the keys of their metrics.
-pub type Values = Vec<(&'static str, f64)>;
+/// Values by the keys of their metrics, each with the lowest and the highest that agree with what
+/// one measurement saw: a search stops between a rate that passes and one that fails, and an
+/// instant between two frames. Repeats do not narrow them.
+pub type Values = Vec<(&'static str, Observed)>;
+
+/// Values of which nothing is left open.
+fn exactly(values: impl IntoIterator<Item = (&'static str, f64)>) -> Values {
+    values.into_iter().map(|(metric, value)| (metric, value.into())).collect()
+}
+
+/// A value that may be wrong by so much, either way.
+fn within(value: f64, reach: f64) -> Observed {
+    Observed { value, low: value - reach, high: value + reach }
+}
+
+/// A share of lost frames in percent. Of three starts of which none lost a frame, two of a start's
+/// frames are lost in the mean with a probability of no more than exp(-6).
+fn loss_pct(loss_ratio: f64, sent: u64) -> Observed {
+    let two = 2.0 / sent.max(1) as f64;
+    let [low, high] = [loss_ratio - two, loss_ratio + two].map(|loss| loss.clamp(0.0, 1.0));
+    Observed { value: 100.0 * loss_ratio, low: 100.0 * low, high: 100.0 * high }
+}
+
+/// Lets these metrics be as much more uncertain, either way.
+fn widen(values: &mut [(&'static str, Observed)], metrics: &[&str], by: f64) {
+    for (_, of) in values.iter_mut().filter(|(metric, _)| metrics.contains(metric)) {
+        (of.low, of.high) = (of.low - by, of.high + by);
+    }
+}
 
 /// Leaves out a quantile of less samples than it takes: the 99th of a hundred is their greatest.
 fn leave_out_quantile(values: &mut Values, metric: &str, (share, samples): (f64, u64)) {
@@ -133,45 +155,8 @@ pub struct Trial {
     pub carried: Option<f64>,
     /// Whole distributions, of metrics that have some.
     pub distributions: Vec<MeasuredDistribution>,
-    /// Bounds by the method's resolution, of the metrics that have them.
-    pub resolutions: Vec<Resolution>,
     /// Further output of the program, for the raw data.
     pub raw: serde_json::Value,
-}
-
-/// The values of a metric that agree with what one measurement saw: a search stops between a rate
-/// that passes and one that fails, and an instant between two frames. Repeats do not narrow it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Resolution {
-    /// The metric.
-    pub metric: &'static str,
-    /// The lowest, in the metric's unit.
-    pub low: f64,
-    /// The highest.
-    pub high: f64,
-}
-
-impl Resolution {
-    /// Between `low` and `high`.
-    fn new(metric: &'static str, low: f64, high: f64) -> Self {
-        Self { metric, low, high }
-    }
-
-    /// Lets a metric be as much more uncertain, either way, in its own unit; of one that has no
-    /// resolution yet nothing is said.
-    fn widen(all: &mut [Self], metric: &str, by: f64) {
-        for one in all.iter_mut().filter(|one| one.metric == metric) {
-            (one.low, one.high) = (one.low - by, one.high + by);
-        }
-    }
-
-    /// Of a share of lost frames in percent. Of three starts of which none lost a frame, two of a
-    /// start's frames are lost in the mean with a probability of no more than exp(-6).
-    fn loss_pct(metric: &'static str, loss_ratio: f64, sent: u64) -> Self {
-        let two = 2.0 / sent.max(1) as f64;
-        let [low, high] = [loss_ratio - two, loss_ratio + two].map(|loss| loss.clamp(0.0, 1.0));
-        Self::new(metric, 100.0 * low, 100.0 * high)
-    }
 }
 
 /// The distribution of a metric in one measurement: share and value, both ascending, in its unit.
@@ -217,7 +202,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// A method on every testbed, in no time, that yields nothing.
+    /// A method on every testbed that yields nothing.
     pub(crate) const USUAL: Self = Self {
         id: "",
         label: "",
@@ -228,7 +213,7 @@ impl Method {
         floors: &[],
         spends_setup: false,
         finds_stalls: false,
-        cost: |_| Duration::ZERO,
+        cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
         fits: |_| Ok(()),
         run: |_| Err(TrialError::Unfit("it measures nothing")),
     };
@@ -237,10 +222,10 @@ impl Method {
 /// Every method.
 pub const ALL: &[&Method] = &[
     &ping::PING,
-    &probe::PROBE,
-    &iperf3::TCP,
-    &iperf2::UDP2,
-    &iperf3::DATAGRAMS,
+    &delay::PROBE,
+    &iperf::TCP,
+    &iperf::UDP2,
+    &iperf::DATAGRAMS,
     &rate::PPS,
     &delay::DELAY,
     &rate::RATE,
@@ -268,16 +253,20 @@ const FAKES: &[&Method] = &[];
 use crate::campaign::fake::METHODS as FAKES;
 
 /// The method of that key.
-#[must_use]
 pub fn find(id: &str) -> Option<&'static Method> {
     ALL.iter().chain(FAKES).copied().find(|method| method.id == id)
+}
+
+/// The error of a program whose output is no result.
+fn wrong(program: &'static str, what: impl Into<String>) -> TrialError {
+    TrialError::Output { program, what: what.into() }
 }
 
 /// Error of the lab's OpenFlow connection.
 fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
     match context.cancel.check() {
         Err(stopped) => stopped.into(),
-        Ok(()) => TrialError::Output { program: "OpenFlow", what: format!("{error:#}") },
+        Ok(()) => wrong("OpenFlow", format!("{error:#}")),
     }
 }
 

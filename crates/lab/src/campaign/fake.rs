@@ -208,7 +208,7 @@ fn run(
         }
     };
     Ok(Trial {
-        values: vec![(metric, value)],
+        values: vec![(metric, value.into())],
         tool: "fake 1".into(),
         raw: serde_json::Value::Null,
         ..Trial::default()

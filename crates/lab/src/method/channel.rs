@@ -1,14 +1,12 @@
 //! The OpenFlow channel without traffic: how long echo and barrier take over the connections to all
 //! bridges of one process, and what these connections cost the switch.
 
-use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{
-    Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, idle_cpu,
+    Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, exactly,
+    idle_cpu,
 };
-use crate::load::ProcessRole;
-use crate::setup::Setup;
 use crate::switch_client::SwitchClient;
 use stats::quantile;
 
@@ -44,15 +42,14 @@ pub(super) const CHANNEL: Method = Method {
 };
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-    let setup = context.setup.filter(|setup| !setup.bridges().is_empty());
-    let Some(setup) = setup else {
+    if context.setup.bridges().is_empty() {
         return Err(TrialError::Unfit("has no OpenFlow channel"));
-    };
+    }
     let failed = |error: anyhow::Error| channel_error(&error, context);
-    let (mut clients, connect_ms) = connect_all(setup, context)?;
+    let (mut clients, connect_ms) = connect_all(context)?;
     // What follows a connection is over: the features, the first table of entries.
     ask_all(&mut clients).map_err(failed)?;
-    let cores = idle_cores(context)?;
+    let cores = idle_cpu::of_switch(context)?;
     let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
     let barrier = times(&mut clients, |client| Ok(client.barrier()?)).map_err(failed)?;
     let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
@@ -64,13 +61,13 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         ("channel_barrier_ms", quantile(&barrier, 0.5)),
         ("channel_connect_ms", connect_ms),
     ];
-    values.extend(cores.map(|cores| ("channel_cores", cores)));
+    values.extend(cores.map(|(cores, _)| ("channel_cores", cores)));
     let of = |metric, sorted: &[f64]| {
         let quantiles = SHARES.iter().map(|share| (*share, quantile(sorted, *share)));
         distribution(metric, sorted.len() as u64, quantiles.collect())
     };
     Ok(Trial {
-        values,
+        values: exactly(values),
         tool: "the lab's OpenFlow client".into(),
         distributions: vec![of("channel_echo_ms", &echo), of("channel_barrier_ms", &barrier)],
         raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
@@ -83,15 +80,12 @@ const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// Connections to all bridges, and how long one of them took, in milliseconds: the mean of the
 /// first [`ONE_BY_ONE`], made one after another.
-fn connect_all(
-    setup: &Setup,
-    context: &MethodContext<'_>,
-) -> Result<(Vec<SwitchClient>, f64), TrialError> {
+fn connect_all(context: &MethodContext<'_>) -> Result<(Vec<SwitchClient>, f64), TrialError> {
     let connect = |bridge| {
-        let connected = setup.connect(bridge, context.cancel);
+        let connected = context.setup.connect(bridge, context.cancel);
         connected.map_err(|error| channel_error(&error, context))
     };
-    let count = setup.bridges().len();
+    let count = context.setup.bridges().len();
     let begun = Instant::now();
     let mut clients =
         (0..count.min(ONE_BY_ONE)).map(connect).collect::<Result<Vec<_>, TrialError>>()?;
@@ -106,24 +100,13 @@ fn connect_all(
                 scope.spawn(connect)
             })
             .collect();
-        let joined = |thread: ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        connecting.into_iter().map(joined).collect::<Result<Vec<Vec<_>>, TrialError>>()
+        let joined = connecting
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.collect::<Result<Vec<Vec<_>>, TrialError>>()
     })?;
     clients.extend(connected.into_iter().flatten());
     Ok((clients, connect_ms))
-}
-
-/// CPU of the switch while nobody asks anything; none of a switch without a process.
-fn idle_cores(context: &MethodContext<'_>) -> Result<Option<f64>, TrialError> {
-    let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
-    let pids: Vec<u32> = switch.map(|program| program.pid).collect();
-    if pids.is_empty() {
-        return Ok(None);
-    }
-    let duration = Duration::from_secs_f64(context.settings.duration_s());
-    idle_cpu::cores(&pids, duration, context.cancel).map(|(cores, _)| Some(cores))
 }
 
 /// Milliseconds of each answer, ascending; of many bridges the first [`QUESTIONS`] are asked.

@@ -12,15 +12,15 @@ use programs::cancel::Cancel;
 use serde_json::json;
 
 use super::{
-    Method, MethodContext, Metric, Trial, TrialError, Values, channel_error, distribution,
+    Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, exactly,
     idle_cpu, leave_out_quantile,
 };
 use crate::fleet::{Fleet, FleetPlan, proactive, topology};
-use crate::load::{Observer, ProcessRole, Watched};
+use crate::load::{ProcessRole, Watched, observe};
 use crate::results::MeasuredDistribution;
-use crate::settings::{self, Settings};
+use crate::settings::{FleetSettings, Settings};
 use crate::testbed::Testbed;
-use emulator::{Buffering, Oddities, Pace, Tally, Times};
+use emulator::{Buffering, Oddities, Pace, Times};
 
 /// Bytes of a frame's FCS, which a packet-in leaves out.
 const FCS: u32 = 4;
@@ -138,7 +138,8 @@ pub(super) const PROACTIVE: Method = Method {
     ],
     run: |context| {
         run(context, false, |plan, _, cancel| {
-            let (mut values, times) = proactive::measure(&plan, cancel)?;
+            let (values, times) = proactive::measure(&plan, cancel)?;
+            let mut values = exactly(values);
             leave_out_quantile(&mut values, "proactive_p99_us", (0.99, times.count()));
             let distributions = vec![of_times("proactive_p50_us", &times)];
             Ok(Trial { values, distributions, ..Trial::default() })
@@ -147,24 +148,21 @@ pub(super) const PROACTIVE: Method = Method {
     ..OF_FLEET
 };
 
-fn of_values(values: Result<Values>) -> Result<Trial> {
-    Ok(Trial { values: values?, ..Trial::default() })
+fn of_values(values: Result<Vec<(&'static str, f64)>>) -> Result<Trial> {
+    Ok(Trial { values: exactly(values?), ..Trial::default() })
 }
-
-/// One measurement of a method.
-type Measure = fn(FleetPlan, Option<u32>, &Cancel) -> Result<Trial>;
 
 /// Measures with the process of the controller, where it is known.
 fn run(
     context: &MethodContext<'_>,
     keeps_times: bool,
-    measure: Measure,
+    measure: fn(FleetPlan, Option<u32>, &Cancel) -> Result<Trial>,
 ) -> Result<Trial, TrialError> {
-    let (Some(setup), Testbed::Fleet(bed)) = (context.setup, context.bed) else {
+    let (Testbed::Fleet(bed), Some((target, tls, rest))) =
+        (context.bed, context.setup.controller())
+    else {
         return Err(TrialError::Unfit("there is no controller"));
     };
-    let missing = TrialError::Unfit("there is no controller");
-    let (target, tls, rest) = setup.controller().ok_or(missing)?;
     let settings = context.settings;
     let fleet = settings.fleet.clone().unwrap_or_default();
     let mut watched = context.watched.to_vec();
@@ -199,14 +197,13 @@ fn run(
         rest: rest.map(str::to_owned),
     };
     let links = || context.bed.links();
-    let observer = Observer { links: &links, watched };
-    let (trial, load) = observer.measure(|| measure(plan, pid, context.cancel));
+    let (trial, load) = observe(&links, &watched, || measure(plan, pid, context.cancel));
     let trial = trial.map_err(|error| channel_error(&error, context))?;
     Ok(Trial { tool: "the lab's emulated switches".into(), load, ..trial })
 }
 
 /// When packet-ins are sent.
-fn pace(settings: &Settings, fleet: &settings::FleetSettings, keeps_times: bool) -> Pace {
+fn pace(settings: &Settings, fleet: &FleetSettings, keeps_times: bool) -> Pace {
     match (keeps_times, settings.rate_pps) {
         (true, Some(rate_pps)) => Pace::Rate(rate_pps),
         (true, None) => Pace::Window(1),
@@ -240,22 +237,22 @@ fn load(plan: FleetPlan, cancel: &Cancel) -> Result<Trial> {
     let mut distributions = Vec::new();
     let values = if keeps_times {
         distributions.push(of_times("answer_p50_us", &tally.times));
-        let mut values = vec![
+        let mut values = exactly([
             ("answer_p50_us", tally.times.at_us(0.5)),
             ("answer_p99_us", tally.times.at_us(0.99)),
             ("answer_max_us", tally.times.at_us(1.0)),
             ("answer_late_us", tally.lateness.at_us(0.99)),
             ("latency_faults", faults(odd)),
-        ];
+        ]);
         leave_out_quantile(&mut values, "answer_p99_us", (0.99, tally.times.count()));
         values
     } else {
-        vec![
+        exactly([
             ("answered_ps", tally.answered as f64 / seconds),
             ("responses_ps", tally.responses() as f64 / seconds),
             ("answer_flow_mods_ps", tally.flow_mods as f64 / seconds),
             ("answer_faults", faults(odd)),
-        ]
+        ])
     };
     let raw: serde_json::Map<_, _> =
         odd.rows().map(|(name, count)| (name.to_owned(), json!(count))).into_iter().collect();
@@ -285,17 +282,18 @@ fn storm(plan: FleetPlan, pid: Option<u32>, cancel: &Cancel) -> Result<Trial> {
     };
     let after = resident();
     fleet.check("while all were silent")?;
-    let tally: Tally = fleet.stop()?;
-    let mut values = vec![
+    let tally = fleet.stop()?;
+    let mut values = exactly([
         ("storm_s", tally.served.at_us(1.0) / 1e6),
         ("storm_features_s", tally.described.at_us(1.0) / 1e6),
         ("storm_p50_ms", tally.served.at_us(0.5) / 1e3),
         ("storm_p99_ms", tally.served.at_us(0.99) / 1e3),
-    ];
+    ]);
     leave_out_quantile(&mut values, "storm_p99_ms", (0.99, tally.served.count()));
-    values.extend(idle.map(|cores| ("storm_idle_cores", cores)));
+    values.extend(idle.map(|cores| ("storm_idle_cores", cores.into())));
     if let (Some(before), Some(after)) = (before, after) {
-        values.push(("storm_kib", after.saturating_sub(before) as f64 / 1_024.0 / switches));
+        let kib = after.saturating_sub(before) as f64 / 1_024.0 / switches;
+        values.push(("storm_kib", kib.into()));
     }
     Ok(Trial { values, ..Trial::default() })
 }

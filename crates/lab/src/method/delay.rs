@@ -1,15 +1,17 @@
-//! One-way delay of the cell's own frames, by the generator's open-loop probes: each frame has a
-//! due time and carries it, so that a stall counts once for every frame that it delayed.
+//! Delay by the generator's open-loop probes: each frame has a due time and carries it, so that a
+//! stall counts once for every frame that it delayed. Of the cell's own frames one way, and of
+//! small ones there and back.
 
 use std::time::Duration;
 
 use generator::method::on_ports::QUIET;
-use generator::method::{Measurer as _, TrialInput};
+use generator::method::{Measurer as _, TrialOutput};
 use generator::receiver::{Distribution, StreamReport};
+use stats::Observed;
 
 use super::{
-    Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, distribution_us,
-    leave_out_quantile, traffic,
+    Method, MethodContext, Metric, Trial, TrialError, Values, distribution_us, exactly,
+    leave_out_quantile, loss_pct, traffic, widen, within, wrong,
 };
 use crate::testbed::method_error;
 
@@ -17,8 +19,9 @@ use crate::testbed::method_error;
 /// is a difference of two delays, in which it cancels.
 const ONE_WAY: &[&str] = &["delay_p50_us", "delay_p99_us", "delay_mean_us"];
 
-/// Probes a second, where the cell says nothing else.
+/// Probes a second, where the cell says nothing else: one way, and there and back.
 const RATE_PPS: f64 = 1_000.0;
+const PROBE_PPS: f64 = 250.0;
 
 /// The generator's histogram tells delays apart that differ by so much of themselves, and its clock
 /// those that differ by so many nanoseconds.
@@ -27,6 +30,11 @@ const TICK_NS: f64 = 1.0;
 
 /// Late answers count: the distribution shows how late.
 const GRACE_S: f64 = 2.0;
+const PROBE_GRACE_S: f64 = 3.0;
+
+/// Points of the probe's distribution that the raw data keep.
+const QUANTILES: [f64; 16] =
+    [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0];
 
 pub(super) const DELAY: Method = Method {
     id: "delay",
@@ -41,40 +49,44 @@ pub(super) const DELAY: Method = Method {
         Metric::lower("delay_loss_pct", "loss", "%", 3),
     ],
     floors: &["delay_p50_us", "delay_p99_us", "delay_mean_us", "jitter_us"],
-    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
     run,
+    ..Method::USUAL
+};
+
+pub(super) const PROBE: Method = Method {
+    id: "probe",
+    label: "RTT by open-loop probe",
+    about: "Small UDP frames at a fixed schedule, reflected by host 2; delay from the due time",
+    metrics: &[
+        Metric::lower("probe_p50_us", "probe p50", "µs", 0),
+        Metric::lower("probe_p99_us", "probe p99", "µs", 0),
+        Metric::lower("probe_max_us", "probe max", "µs", 0),
+        Metric::lower("probe_mean_us", "probe mean", "µs", 0),
+        Metric::lower("probe_loss_pct", "probe loss", "%", 2),
+    ],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.3),
+    run: probe,
     ..Method::USUAL
 };
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let settings = context.settings;
-    let input = TrialInput {
-        frame_size: settings.frame_size() as usize,
-        rate_pps: settings.rate_pps.unwrap_or(RATE_PPS),
-        duration_s: settings.duration_s(),
-        grace_s: GRACE_S,
-    };
-    let waiting = traffic::waiting_for(input.rate_pps);
+    let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
+    let input = traffic::input(settings, rate_pps, settings.duration_s(), GRACE_S);
+    let waiting = traffic::waiting_for(rate_pps);
     let (outcome, load) = context.observe(|| {
         context.bed.with_measurer(traffic::plan(context, waiting, QUIET), |measurer| {
             measurer.trial(input).map_err(method_error)
         })
     });
-    let (outcome, clock) = outcome?;
-    let account = &outcome.report;
-    let (Some(delay), Some(ipdv)) = (&account.delay, &account.ipdv) else {
-        let what = format!(
-            "{} of {} frames came through; a delay needs two",
-            account.received, account.sent
-        );
-        return Err(TrialError::Output { program: "delay", what });
+    let (TrialOutput { unsent, sent_late, report, .. }, clock) = outcome?;
+    let (Some(delay), Some(ipdv)) = (&report.delay, &report.ipdv) else {
+        let StreamReport { received, sent, .. } = report;
+        let what = format!("{received} of {sent} frames came through; a delay needs two");
+        return Err(wrong("delay", what));
     };
-    let (values, mut resolutions) = figures(account, delay, ipdv);
-    if let Some(clock) = &clock {
-        ONE_WAY
-            .iter()
-            .for_each(|metric| Resolution::widen(&mut resolutions, metric, clock.error_us));
-    }
+    let mut values = figures(&report, delay, ipdv);
+    widen(&mut values, ONE_WAY, clock.as_ref().map_or(0.0, |clock| clock.error_us));
     Ok(Trial {
         values,
         tool: traffic::TOOL.into(),
@@ -83,63 +95,67 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
             distribution_us("delay_p50_us", delay),
             distribution_us("jitter_us", ipdv),
         ],
-        resolutions,
         raw: serde_json::json!({
-            "sent": account.sent.saturating_sub(outcome.unsent),
-            "received": account.received,
-            "unsent": outcome.unsent,
-            "sent_late": outcome.sent_late,
+            "sent": report.sent.saturating_sub(unsent),
+            "received": report.received,
+            "unsent": unsent,
+            "sent_late": sent_late,
             "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
         }),
         ..Trial::default()
     })
 }
 
-fn us(ns: f64) -> f64 {
-    ns / 1e3
+/// A time in microseconds with what the clock and the histogram leave open; `step` is a bucket's
+/// width as a part of the time.
+fn time_us(ns: f64, step: f64) -> Observed {
+    let us = ns / 1e3;
+    within(us, step * us.abs() + TICK_NS / 1e3)
 }
 
-/// A time with what the histogram leaves open, in microseconds; `step` is a bucket's width as a
-/// part of the time.
-fn of_time(metric: &'static str, value_us: f64, step: f64) -> Resolution {
-    let reach_us = step * value_us.abs() + us(TICK_NS);
-    Resolution::new(metric, value_us - reach_us, value_us + reach_us)
+/// A quantile of delays in microseconds.
+pub(super) fn quantile_us(of: &Distribution, share: f64) -> Observed {
+    time_us(of.at_ns(share), BUCKET)
 }
 
-/// A quantile of delays in microseconds, and what the histogram leaves open of it.
-pub(super) fn quantile_us(
-    metric: &'static str,
-    of: &Distribution,
-    share: f64,
-) -> (f64, Resolution) {
-    let value_us = us(of.at_ns(share));
-    (value_us, of_time(metric, value_us, BUCKET))
-}
-
-/// The figures of an account, and what its histogram and its number of frames leave open.
-pub(super) fn figures(
-    account: &StreamReport,
-    delay: &Distribution,
-    ipdv: &Distribution,
-) -> (Values, Vec<Resolution>) {
-    let (p50, open_p50) = quantile_us("delay_p50_us", delay, 0.5);
-    let (p99, open_p99) = quantile_us("delay_p99_us", delay, 0.99);
-    let (mean, jitter) = (us(delay.mean_ns), us(ipdv.mean_amount_ns));
-    let loss = account.loss_ratio();
+/// The figures of an account, with what its histogram and its number of frames leave open.
+pub(super) fn figures(account: &StreamReport, delay: &Distribution, ipdv: &Distribution) -> Values {
     let mut values = vec![
-        ("delay_p50_us", p50),
-        ("delay_p99_us", p99),
-        ("delay_mean_us", mean),
-        ("jitter_us", jitter),
-        ("delay_loss_pct", 100.0 * loss),
+        ("delay_p50_us", quantile_us(delay, 0.5)),
+        ("delay_p99_us", quantile_us(delay, 0.99)),
+        ("delay_mean_us", time_us(delay.mean_ns, 0.0)),
+        ("jitter_us", time_us(ipdv.mean_amount_ns, 0.0)),
+        ("delay_loss_pct", loss_pct(account.loss_ratio(), account.sent)),
     ];
     leave_out_quantile(&mut values, "delay_p99_us", (0.99, delay.count));
-    let resolutions = vec![
-        open_p50,
-        open_p99,
-        of_time("delay_mean_us", mean, 0.0),
-        of_time("jitter_us", jitter, 0.0),
-        Resolution::loss_pct("delay_loss_pct", loss, account.sent),
-    ];
-    (values, resolutions)
+    values
+}
+
+fn probe(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let settings = context.settings;
+    let rate_pps = settings.rate_pps.unwrap_or(PROBE_PPS);
+    let input = traffic::input(settings, rate_pps, settings.duration_s(), PROBE_GRACE_S);
+    let (outcome, load) = context.observe(|| context.bed.round_trip(&input, context.cancel));
+    let TrialOutput { unsent, sent_late, report, .. } = outcome?;
+    let Some(delay) = &report.delay else {
+        return Err(wrong("probe", format!("none of {} probes came back", report.sent)));
+    };
+    let at_us = |share: f64| delay.at_ns(share) / 1e3;
+    let mut values = exactly([
+        ("probe_p50_us", at_us(0.5)),
+        ("probe_p99_us", at_us(0.99)),
+        ("probe_max_us", at_us(1.0)),
+        ("probe_mean_us", delay.mean_ns / 1e3),
+    ]);
+    values.push(("probe_loss_pct", loss_pct(report.loss_ratio(), report.sent)));
+    leave_out_quantile(&mut values, "probe_p99_us", (0.99, report.received));
+    let raw = serde_json::json!({
+        "sent": report.sent.saturating_sub(unsent),
+        "received": report.received,
+        "refused": unsent,
+        "sent_late": sent_late,
+        "quantiles_us": QUANTILES.map(|share| (share, at_us(share))),
+    });
+    let tool = "Weir's open-loop probe".into();
+    Ok(Trial { values, tool, load, raw, ..Trial::default() })
 }

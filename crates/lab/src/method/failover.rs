@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use generator::receiver::StreamReport;
 use generator::statistics::SessionStatistics;
+use stats::Observed;
 
-use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
+use super::{Method, MethodContext, Metric, Trial, TrialError, traffic, wrong};
 use crate::testbed::netns::NetnsTestbed;
 
 /// Frames a second, where the cell says nothing else: the resolution of the time.
@@ -47,60 +48,41 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     // Whatever came of it, the next trial finds the link up.
     set_link(bed, true)?;
     context.cancel.sleep(LINK_UP)?;
-    let (seen, times) = outcome?;
-    let Some(stream) = seen.streams.first() else {
-        return Err(wrong("nothing was sent".to_owned()));
-    };
+    let (seen, pulled_ns, end_ns) = outcome?;
+    let stream = seen.streams.first().ok_or_else(|| wrong("failover", "nothing was sent"))?;
     let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
     let reports = [PULLED, OTHER].map(|port| traffic::report(stream, port));
-    let takeover = Takeover::of(times, stream.sent, reports, rate_pps);
-    let Takeover { gap, lost, had_carried } = takeover.map_err(wrong)?;
-    Ok(Trial {
-        values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],
-        tool: traffic::TOOL.into(),
-        load,
-        resolutions: vec![Resolution::new("failover_ms", gap.least_ms, gap.most_ms)],
-        raw: serde_json::json!({
-            "sent": stream.sent,
-            "port_2": traffic::received(stream, PULLED),
-            "port_3": traffic::received(stream, OTHER),
-            "port_3_carried_before": had_carried,
-        }),
-        ..Trial::default()
-    })
+    let found = takeover((pulled_ns, end_ns), stream.sent, reports, rate_pps);
+    let (gap_ms, lost, had_carried) = found.map_err(|what| wrong("failover", what))?;
+    let values = vec![("failover_ms", gap_ms), ("failover_lost", (lost as f64).into())];
+    let raw = serde_json::json!({
+        "sent": stream.sent,
+        "port_2": traffic::received(stream, PULLED),
+        "port_3": traffic::received(stream, OTHER),
+        "port_3_carried_before": had_carried,
+    });
+    Ok(Trial { values, tool: traffic::TOOL.into(), load, raw, ..Trial::default() })
 }
 
-/// The time without frames, milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Gap {
-    /// From the last frame before to the first behind it.
-    pub(super) ms: f64,
-    /// The shortest outage that explains it: it began just before the frame behind the last one
-    /// and ended just behind the frame before the first one, which took the longest way.
-    pub(super) least_ms: f64,
-    /// The longest: the last frame took the longest way.
-    pub(super) most_ms: f64,
+/// The time in milliseconds between the arrivals at one port and those at another, of frames at
+/// that rate; none where one of them saw nothing, or where the other began before the one ended.
+pub(super) fn gap_ms(
+    before: Option<&StreamReport>,
+    behind: Option<&StreamReport>,
+    rate_pps: f64,
+) -> Option<Observed> {
+    let (before, behind) = before.zip(behind)?;
+    let silent_ns = behind.first_ns?.checked_sub(before.last_ns?)?;
+    Some(silence_ms(silent_ns, spread_ms(before).max(spread_ms(behind)), rate_pps))
 }
 
-impl Gap {
-    /// Between the arrivals at one port and those at another, of frames at that rate; none where
-    /// one of them saw nothing, or where the other began before the one ended.
-    pub(super) fn between(
-        before: Option<&StreamReport>,
-        behind: Option<&StreamReport>,
-        rate_pps: f64,
-    ) -> Option<Self> {
-        let (before, behind) = before.zip(behind)?;
-        let silent_ns = behind.first_ns?.checked_sub(before.last_ns?)?;
-        Some(Self::of(silent_ns, spread_ms(before).max(spread_ms(behind)), rate_pps))
-    }
-
-    /// Such a silence, of frames at that rate whose delays vary by so much.
-    fn of(silent_ns: u64, spread_ms: f64, rate_pps: f64) -> Self {
-        let (ms, interval_ms) = (silent_ns as f64 / 1e6, 1e3 / rate_pps);
-        let least_ms = (ms - 2.0 * interval_ms - spread_ms).max(0.0);
-        Self { ms, least_ms, most_ms: ms + spread_ms }
-    }
+/// Such a silence, of frames at that rate whose delays vary by so much: the shortest outage that
+/// explains it began just before the frame behind the last one and ended just behind the frame
+/// before the first one, which took the longest way; in the longest the last frame took it.
+fn silence_ms(silent_ns: u64, spread_ms: f64, rate_pps: f64) -> Observed {
+    let (value, interval_ms) = (silent_ns as f64 / 1e6, 1e3 / rate_pps);
+    let low = (value - 2.0 * interval_ms - spread_ms).max(0.0);
+    Observed { value, low, high: value + spread_ms }
 }
 
 /// By how much the delays of a port's frames vary, milliseconds.
@@ -109,72 +91,51 @@ fn spread_ms(report: &StreamReport) -> f64 {
     spread.max(0.0) / 1e6
 }
 
-/// Moments at which the link was pulled and the last frame was due, nanoseconds of the generator's
-/// clock.
-type Times = (u64, u64);
-
-/// Fate of the frames.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Takeover {
-    /// The longest silence.
-    gap: Gap,
-    /// Frames that came nowhere.
-    lost: u64,
-    /// Whether the other port had frames before the pull, as of a group that sends to all.
-    had_carried: bool,
+/// The longest silence in milliseconds, the frames that came nowhere, and whether the other port
+/// carried before the pull, as of a group that sends to all: then its own silence and losses count.
+/// Taken from the accounts of both ports and the moments of the pull and of the last frame's due
+/// time; or, in words, why they show no takeover.
+fn takeover(
+    (pulled_ns, end_ns): (u64, u64),
+    sent: u64,
+    [pulled, other]: [Option<&StreamReport>; 2],
+    rate_pps: f64,
+) -> Result<(Observed, u64, bool), String> {
+    let [before, behind] = [pulled, other].map(|report| report.map_or(0, |report| report.received));
+    let counts = format!("{before} frames came to port 2 and {behind} to port 3 of {sent} sent");
+    let (Some(_), Some(of_other)) = (pulled, other) else {
+        return Err(format!("{counts}: no other port took over"));
+    };
+    let had_carried = of_other.first_ns.is_some_and(|first_ns| first_ns < pulled_ns);
+    let (gap, arrived) = if had_carried {
+        // Silence up to the end of the schedule is a gap too.
+        let at_end_ns = end_ns.saturating_sub(of_other.last_ns.unwrap_or(0));
+        let silent_ns = of_other.longest_gap_ns.max(at_end_ns);
+        (Some(silence_ms(silent_ns, spread_ms(of_other), rate_pps)), behind)
+    } else {
+        (gap_ms(pulled, other, rate_pps), before + behind)
+    };
+    let gap =
+        gap.ok_or_else(|| format!("{counts}: to both behind the pull, so that none took over"))?;
+    let lost = sent
+        .checked_sub(arrived)
+        .ok_or_else(|| format!("{counts}: more than were sent, so that losses do not show"))?;
+    Ok((gap, lost, had_carried))
 }
 
-impl Takeover {
-    /// From the accounts of the pulled port and of the other. Where the other carried from the
-    /// start, its own longest silence counts and the frames that it missed.
-    ///
-    /// # Errors
-    /// Accounts that show no takeover, in words.
-    fn of(
-        (pulled_ns, end_ns): Times,
-        sent: u64,
-        [pulled, other]: [Option<&StreamReport>; 2],
-        rate_pps: f64,
-    ) -> Result<Self, String> {
-        let count = |report: Option<&StreamReport>| report.map_or(0, |report| report.received);
-        let counts = format!(
-            "{} frames came to port 2 and {} to port 3 of {sent} sent",
-            count(pulled),
-            count(other)
-        );
-        let Some((before, behind)) = pulled.zip(other) else {
-            return Err(format!("{counts}: no other port took over"));
-        };
-        let had_carried = behind.first_ns.is_some_and(|first_ns| first_ns < pulled_ns);
-        let (gap, arrived) = if had_carried {
-            // Silence up to the end of the schedule is a gap too.
-            let at_end_ns = end_ns.saturating_sub(behind.last_ns.unwrap_or(0));
-            let silent_ns = behind.longest_gap_ns.max(at_end_ns);
-            (Some(Gap::of(silent_ns, spread_ms(behind), rate_pps)), behind.received)
-        } else {
-            (Gap::between(pulled, other, rate_pps), before.received + behind.received)
-        };
-        let gap = gap
-            .ok_or_else(|| format!("{counts}: to both behind the pull, so that none took over"))?;
-        let lost = sent
-            .checked_sub(arrived)
-            .ok_or_else(|| format!("{counts}: more than were sent, so that losses do not show"))?;
-        Ok(Self { gap, lost, had_carried })
-    }
-}
-
-/// Sends, and pulls the link meanwhile.
+/// Sends, and pulls the link meanwhile: what came, and the moments at which the link was pulled and
+/// the last frame was due, nanoseconds of the generator's clock.
 fn pull(
     context: &MethodContext<'_>,
     bed: &NetnsTestbed,
-) -> Result<(SessionStatistics, Times), TrialError> {
+) -> Result<(SessionStatistics, u64, u64), TrialError> {
     let settings = context.settings;
     let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
     context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
         let mut pulled_ns = None;
-        let seen =
-            traffic::exchange(session, &[(0, vec![burst])], context, |session, start_ns| {
+        let (seen, start_ns) =
+            traffic::exchange(session, &[(0, burst)], context, |session, start_ns| {
                 let due_ns = start_ns + (settings.duration_s() * PULLED_AT * 1e9) as u64;
                 if pulled_ns.is_none() && session.now_ns() >= due_ns {
                     pulled_ns = Some(session.now_ns());
@@ -182,30 +143,20 @@ fn pull(
                 }
                 Ok(())
             })?;
-        let Some(pulled_ns) = pulled_ns else {
-            return Err(wrong(
-                "the frames were over before the pull: set duration_s higher".into(),
-            ));
-        };
-        let end_ns = seen.start_ns + (settings.duration_s() * 1e9) as u64;
-        Ok((seen.statistics, (pulled_ns, end_ns)))
+        let early = "the frames were over before the pull: set duration_s higher";
+        let pulled_ns = pulled_ns.ok_or_else(|| wrong("failover", early))?;
+        Ok((seen, pulled_ns, start_ns + (settings.duration_s() * 1e9) as u64))
     })
 }
 
 fn set_link(bed: &NetnsTestbed, is_up: bool) -> Result<(), TrialError> {
-    bed.set_link(PULLED, is_up).map_err(|error| wrong(error.to_string()))
-}
-
-fn wrong(what: String) -> TrialError {
-    TrialError::Output { program: "failover", what }
+    bed.set_link(PULLED, is_up).map_err(|error| wrong("failover", error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Takeover, Times};
+    use super::takeover;
     use generator::receiver::StreamReport;
-
-    const TIMES: Times = (300_000_000, 900_000_000);
 
     fn report(received: u64, first_ms: u64, last_ms: u64, longest_gap_ms: u64) -> StreamReport {
         let ns = |ms: u64| ms * 1_000_000;
@@ -214,47 +165,36 @@ mod tests {
             first_ns: Some(ns(first_ms)),
             last_ns: Some(ns(last_ms)),
             longest_gap_ns: ns(longest_gap_ms),
-            ..crate::method::mock::carry(
-                &mut crate::method::mock::path(crate::method::mock::perfect()),
-                10.0,
-            )
-            .report
+            ..<_>::default()
         }
     }
 
-    fn takeover(pulled: &StreamReport, other: &StreamReport) -> Result<Takeover, String> {
-        Takeover::of(TIMES, 900, [Some(pulled), Some(other)], 1_000.0)
-    }
-
     /// Milliseconds of silence, frames lost, and whether the other port carried before.
-    fn figures(pulled: &StreamReport, other: &StreamReport) -> (f64, u64, bool) {
-        let Takeover { gap, lost, had_carried } = takeover(pulled, other).unwrap();
-        (gap.ms, lost, had_carried)
+    fn figures(pulled: &StreamReport, other: &StreamReport) -> Result<(f64, u64, bool), String> {
+        let (pulled, other) = (Some(pulled), Some(other));
+        let found = takeover((300_000_000, 900_000_000), 900, [pulled, other], 1_000.0);
+        found.map(|(gap_ms, lost, had_carried)| (gap_ms.value, lost, had_carried))
     }
 
     #[test]
-    fn one_port_after_the_other_is_silent_in_between() {
-        let found = figures(&report(300, 0, 300, 1), &report(590, 310, 899, 1));
-        assert_eq!(found, (10.0, 10, false));
-    }
-
-    #[test]
-    fn a_port_that_carried_all_along_shows_its_own_silence() {
-        let (pulled, whole) = (report(300, 0, 300, 1), report(900, 0, 899, 1));
-        let found = figures(&pulled, &whole);
-        assert_eq!(found, (1.0, 0, true));
-        let found = figures(&pulled, &report(880, 0, 899, 20));
-        assert_eq!(found, (20.0, 20, true));
-        let found = figures(&pulled, &report(300, 0, 300, 1));
-        assert_eq!(found, (600.0, 600, true));
+    fn the_silence_of_a_takeover_and_its_losses_are_found() {
+        let pulled = report(300, 0, 300, 1);
+        for (other, found) in [
+            (report(590, 310, 899, 1), (10.0, 10, false)),
+            (report(900, 0, 899, 1), (1.0, 0, true)),
+            (report(880, 0, 899, 20), (20.0, 20, true)),
+            (report(300, 0, 300, 1), (600.0, 600, true)),
+        ] {
+            assert_eq!(figures(&pulled, &other), Ok(found));
+        }
     }
 
     #[test]
     fn accounts_without_a_takeover_are_no_figure() {
         let pulled = report(300, 0, 320, 1);
-        assert!(Takeover::of(TIMES, 900, [Some(&pulled), None], 1_000.0).is_err());
-        let both = takeover(&pulled, &report(590, 310, 899, 1)).unwrap_err();
+        assert!(takeover((0, 1), 900, [Some(&pulled), None], 1_000.0).is_err());
+        let both = figures(&pulled, &report(590, 310, 899, 1)).unwrap_err();
         assert!(both.contains("300 frames came to port 2 and 590 to port 3"), "{both}");
-        assert!(takeover(&report(300, 0, 300, 1), &report(601, 310, 899, 1)).is_err());
+        assert!(figures(&report(300, 0, 300, 1), &report(601, 310, 899, 1)).is_err());
     }
 }

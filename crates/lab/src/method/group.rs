@@ -1,8 +1,6 @@
 //! Copies that a group makes of the frames of port 1, and the ports by which they leave.
 
-use std::time::Duration;
-
-use super::{Method, MethodContext, Metric, Trial, TrialError, traffic};
+use super::{Method, MethodContext, Metric, Trial, TrialError, exactly, traffic, wrong};
 use crate::testbed::Testbed;
 
 /// Frames a second, where the cell says nothing else.
@@ -18,7 +16,6 @@ pub(super) const GROUP: Method = Method {
         Metric::higher("group_least_pct", "port with the fewest frames", "%", 2),
         Metric::lower("group_most_pct", "port with the most frames", "%", 2),
     ],
-    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
     fits: |bed| match bed {
         Testbed::Kernel(_) | Testbed::External(_) => Ok(()),
         Testbed::Memory(_) | Testbed::Replay(_) => Err("in-memory ports are two"),
@@ -34,35 +31,28 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
     let (outcome, load) = context.observe(|| {
-        let loads = [(0, vec![burst])];
         context.bed.with_ports(context.cancel.flag(), |ports| {
-            traffic::exchange(ports, &loads, context, |_, _| Ok(()))
+            traffic::exchange(ports, &[(0, burst)], context, |_, _| Ok(()))
         })
     });
-    let seen = outcome?.statistics;
-    let others = 1..seen.ports.len();
-    let counts: Vec<u64> =
-        others.map(|port| seen.streams.iter().map(|stream| copies(stream, port)).sum()).collect();
+    let (seen, _) = outcome?;
+    // Further copies too.
+    let came = |port: usize| {
+        let reports = seen.streams.iter().filter_map(|stream| traffic::report(stream, port));
+        reports.map(|report| report.received + report.duplicated).sum()
+    };
+    let counts: Vec<u64> = (1..seen.ports.len()).map(came).collect();
     let sent: u64 = seen.streams.iter().map(|stream| stream.sent).sum();
     let wanted = settings.count.map_or(counts.len(), |count| count as usize);
-    let [copies, least_pct, most_pct] = spread(sent, &counts, wanted)
-        .ok_or_else(|| TrialError::Output { program: "group", what: "nothing sent".into() })?;
-    Ok(Trial {
-        values: vec![
-            ("group_copies", copies),
-            ("group_least_pct", least_pct),
-            ("group_most_pct", most_pct),
-        ],
-        tool: traffic::TOOL.into(),
-        load,
-        raw: serde_json::json!({ "sent": sent, "arrived_by_port": counts }),
-        ..Trial::default()
-    })
-}
-
-/// Frames of a stream that came to a port, further copies too.
-fn copies(stream: &generator::statistics::StreamStatistics, port: usize) -> u64 {
-    traffic::report(stream, port).map_or(0, |report| report.received + report.duplicated)
+    let [copies, least_pct, most_pct] =
+        spread(sent, &counts, wanted).ok_or_else(|| wrong("group", "nothing sent"))?;
+    let values = exactly([
+        ("group_copies", copies),
+        ("group_least_pct", least_pct),
+        ("group_most_pct", most_pct),
+    ]);
+    let raw = serde_json::json!({ "sent": sent, "arrived_by_port": counts });
+    Ok(Trial { values, tool: traffic::TOOL.into(), load, raw, ..Trial::default() })
 }
 
 /// Copies of a frame at all ports, and the least and the most of the first `wanted` ports in
@@ -81,10 +71,14 @@ mod tests {
 
     #[test]
     fn copies_and_shares_are_of_what_was_sent() {
-        assert_eq!(spread(100, &[100, 100], 2), Some([2.0, 100.0, 100.0]));
-        assert_eq!(spread(100, &[40, 60], 2), Some([1.0, 40.0, 60.0]));
-        assert_eq!(spread(100, &[100, 0], 1), Some([1.0, 100.0, 100.0]));
-        assert_eq!(spread(100, &[], 2), None);
-        assert_eq!(spread(0, &[0], 1), None);
+        for (sent, counts, wanted, found) in [
+            (100, vec![100, 100], 2, Some([2.0, 100.0, 100.0])),
+            (100, vec![40, 60], 2, Some([1.0, 40.0, 60.0])),
+            (100, vec![100, 0], 1, Some([1.0, 100.0, 100.0])),
+            (100, vec![], 2, None),
+            (0, vec![0], 1, None),
+        ] {
+            assert_eq!(spread(sent, &counts, wanted), found);
+        }
     }
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
 use programs::cancel::Cancel;
+use serde_json::json;
 
-use super::{Method, MethodContext, Metric, Trial, TrialError};
+use super::{Method, MethodContext, Metric, Trial, TrialError, exactly, wrong};
 use crate::load::ProcessRole;
 
 /// Time after the start in which a switch may still have work of its start.
@@ -23,19 +24,23 @@ pub(super) const IDLE_CPU: Method = Method {
 };
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let Some((cores, threads)) = of_switch(context)? else {
+        return Err(TrialError::Unfit("has no process whose CPU time could be counted"));
+    };
+    let (values, raw) = (exactly([("idle_cores", cores)]), json!({ "threads": threads }));
+    Ok(Trial { values, tool: "the kernel's schedstat".into(), raw, ..Trial::default() })
+}
+
+/// The cores that the switch uses for the duration of a trial, and how many threads it has; none of
+/// a switch without a process.
+pub(super) fn of_switch(context: &MethodContext<'_>) -> Result<Option<(f64, usize)>, TrialError> {
     let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
     let pids: Vec<u32> = switch.map(|program| program.pid).collect();
     if pids.is_empty() {
-        return Err(TrialError::Unfit("has no process whose CPU time could be counted"));
+        return Ok(None);
     }
     let duration = Duration::from_secs_f64(context.settings.duration_s());
-    let (cores, threads) = cores(&pids, duration, context.cancel)?;
-    Ok(Trial {
-        values: vec![("idle_cores", cores)],
-        tool: "the kernel's schedstat".into(),
-        raw: serde_json::json!({ "threads": threads }),
-        ..Trial::default()
-    })
+    cores(&pids, duration, context.cancel).map(Some)
 }
 
 /// The cores that the processes use for so long, and how many threads they have.
@@ -50,7 +55,8 @@ pub(super) fn cores(
     cancel.sleep(duration)?;
     let seconds = begun.elapsed().as_secs_f64();
     let after = ran(pids)?;
-    Ok((used_ns(&before, &after) as f64 / 1e9 / seconds, after.len()))
+    let used_ns: u64 = between(&before, &after).sum();
+    Ok((used_ns as f64 / 1e9 / seconds, after.len()))
 }
 
 /// The threads of the processes, each with the nanoseconds that it has run.
@@ -63,10 +69,7 @@ pub(super) fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
                 Some(time) => all.push((tid, time.ran_ns)),
                 // It has ended since it was listed.
                 None if folder.read("stat").is_err() => {}
-                None => {
-                    let what = "this kernel keeps no /proc/PID/schedstat".to_owned();
-                    return Err(TrialError::Output { program: "idle-cpu", what });
-                }
+                None => return Err(wrong("idle-cpu", "this kernel keeps no /proc/PID/schedstat")),
             }
         }
     }
@@ -74,31 +77,20 @@ pub(super) fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
 }
 
 /// Nanoseconds that each thread has run in between; one that began meanwhile counts whole.
-fn between(before: &[(u32, u64)], after: &[(u32, u64)]) -> impl Iterator<Item = u64> {
+pub(super) fn between(before: &[(u32, u64)], after: &[(u32, u64)]) -> impl Iterator<Item = u64> {
     let begun = move |tid: u32| before.iter().find(|thread| thread.0 == tid).map_or(0, |one| one.1);
     after.iter().map(move |(tid, ran_ns)| ran_ns.saturating_sub(begun(*tid)))
 }
 
-/// Run time of all threads in between.
-pub(super) fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
-    between(before, after).sum()
-}
-
-/// That of the thread that ran most.
-pub(super) fn busiest_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
-    between(before, after).max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{busiest_ns, ran, used_ns};
+    use super::{between, ran};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn threads_are_added_up_and_new_ones_count_whole() {
-        let (before, after) = ([(1, 10), (2, 5)], [(1, 30), (3, 4)]);
-        assert_eq!((used_ns(&before, &after), busiest_ns(&before, &after)), (24, 20));
-        assert_eq!((used_ns(&[], &[]), busiest_ns(&[], &[])), (0, 0));
+    fn threads_count_each_and_new_ones_whole() {
+        let ran: Vec<u64> = between(&[(1, 10), (2, 5)], &[(1, 30), (3, 4)]).collect();
+        assert_eq!(ran, [20, 4]);
     }
 
     #[test]
@@ -122,7 +114,7 @@ mod tests {
         let pids = [std::process::id()];
         let before = ran(&pids).unwrap();
         let mut number = 1_u64;
-        while used_ns(&before, &ran(&pids).unwrap()) < 2_000_000 {
+        while between(&before, &ran(&pids).unwrap()).sum::<u64>() < 2_000_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         }
         assert_ne!(number, 0);

@@ -4,13 +4,12 @@
 //! rate that it settles at. Bits are those of the frames without FCS, which is what a switch in
 //! software has of them.
 
-use std::time::Duration;
-
-use generator::method::{Measurer as _, MethodError, TrialInput};
+use generator::method::{Measurer as _, MethodError};
 use generator::session::Waiting;
 use openflow::meter::{MeterFlags, MeterMod};
+use stats::Observed;
 
-use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
+use super::{Method, MethodContext, Metric, Trial, TrialError, Values, traffic, within, wrong};
 use crate::testbed::method_error;
 
 /// The offered load in multiples of the meter's rate, unless the cell sets another.
@@ -39,32 +38,27 @@ pub(super) const METER: Method = Method {
         Metric::lower("meter_error_pct", "error of the metered rate", "%", 2),
         Metric::lower("meter_burst_kbit", "passed above the rate at first", "kbit", 1),
     ],
-    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
     run,
     ..Method::USUAL
 };
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let settings = context.settings;
-    let meters = settings.meter_mods().map_err(|error| wrong(error.to_string()))?;
-    let frame_size = settings.frame_size();
-    let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
+    let meters = settings.meter_mods().map_err(|error| wrong("meter", error.to_string()))?;
+    let bytes = settings.frame_size().saturating_sub(generator::profile::FCS_LEN);
+    let frame_bits = f64::from(bytes * 8);
     let first = meters.first().and_then(|meter| rate_pps(meter, frame_bits));
     let Some(configured_pps) = first else {
-        return Err(wrong("the cell has no meter with a band".to_owned()));
+        return Err(wrong("meter", "the cell has no meter with a band"));
     };
     drop(context.client("has no meters")?);
     let offered_pps = settings
         .rate_pps
         .or_else(|| settings.load_bps.map(|bps| bps / frame_bits))
         .unwrap_or(OVERLOAD * configured_pps);
-    let phase = |share: f64| TrialInput {
-        frame_size: frame_size as usize,
-        rate_pps: offered_pps,
-        duration_s: settings.duration_s() * share,
-        grace_s: GRACE_S,
-    };
-    let phases = [phase(EMPTYING), phase(1.0 - EMPTYING)];
+    let durations_s = [EMPTYING, 1.0 - EMPTYING].map(|share| settings.duration_s() * share);
+    let phases =
+        durations_s.map(|duration_s| traffic::input(settings, offered_pps, duration_s, GRACE_S));
     let (outcome, load) = context.observe(|| {
         let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
         context.bed.with_measurer(plan, |measurer| {
@@ -73,79 +67,45 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     });
     let (outcome, _) = outcome?;
     let [first, then] = &outcome[..] else {
-        return Err(wrong(format!("{} phases of 2", outcome.len())));
+        return Err(wrong("meter", format!("{} phases of 2", outcome.len())));
     };
-    let passed = |of: &generator::method::TrialOutput| of.report.received as f64;
-    let found = Metered::of(
-        [passed(first), passed(then)],
-        [phases[0].duration_s, phases[1].duration_s],
-        configured_pps.min(offered_pps),
-    );
-    let (values, resolutions) = found.figures(frame_bits);
-    Ok(Trial {
-        values,
-        tool: traffic::TOOL.into(),
-        load,
-        resolutions,
-        raw: serde_json::json!({
-            "configured_pps": configured_pps,
-            "offered_pps": offered_pps,
-            "frame_bits": frame_bits,
-            "sent": [first.report.sent, then.report.sent],
-            "unsent": [first.unsent, then.unsent],
-            "passed": [first.report.received, then.report.received],
-        }),
-        ..Trial::default()
+    let passed = [first.report.received, then.report.received];
+    let values = figures(passed, durations_s, configured_pps.min(offered_pps), frame_bits);
+    let raw = serde_json::json!({
+        "configured_pps": configured_pps,
+        "offered_pps": offered_pps,
+        "frame_bits": frame_bits,
+        "sent": [first.report.sent, then.report.sent],
+        "unsent": [first.unsent, then.unsent],
+        "passed": passed,
+    });
+    Ok(Trial { values, tool: traffic::TOOL.into(), load, raw, ..Trial::default() })
+}
+
+/// The figures of the frames that passed in both phases, of so many seconds and of frames of that
+/// size in bits, with what whole frames leave open.
+pub(super) fn figures(
+    passed: [u64; 2],
+    durations_s: [f64; 2],
+    expected_pps: f64,
+    frame_bits: f64,
+) -> Values {
+    let [first, then] = passed.map(|frames| frames as f64);
+    let (pps, step_pps) = (then / durations_s[1], 1.0 / durations_s[1]);
+    let burst = (first - pps * durations_s[0]).max(0.0);
+    let kbit = |frames: f64| frames * frame_bits / 1e3;
+    let pct = |pps: f64| 100.0 * pps / expected_pps;
+    [
+        ("meter_kbps", kbit(pps), kbit(step_pps)),
+        ("meter_error_pct", pct((pps - expected_pps).abs()), pct(step_pps)),
+        // The emptying may end in the middle of a frame, and the bucket too.
+        ("meter_burst_kbit", kbit(burst), kbit(2.0 + step_pps * durations_s[0])),
+    ]
+    .map(|(metric, value, step)| {
+        let of = within(value, step);
+        (metric, Observed { low: of.low.max(0.0), ..of })
     })
-}
-
-fn wrong(what: String) -> TrialError {
-    TrialError::Output { program: "meter", what }
-}
-
-/// Measured work of a meter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Metered {
-    /// Frames a second behind the emptying.
-    pub(super) pps: f64,
-    /// By how much that is not the expected rate, in percent of it.
-    pub(super) error_pct: f64,
-    /// Frames of the emptying above the rate that it settles at.
-    pub(super) burst_frames: f64,
-    /// Steps of `error_pct`, `pps` and `burst_frames` by whole frames.
-    steps: [f64; 3],
-}
-
-impl Metered {
-    /// Of the frames that passed in both phases and of their durations in seconds.
-    pub(super) fn of(passed: [f64; 2], durations_s: [f64; 2], expected_pps: f64) -> Self {
-        let pps = passed[1] / durations_s[1];
-        let step_pps = 1.0 / durations_s[1];
-        Self {
-            pps,
-            error_pct: 100.0 * (pps - expected_pps).abs() / expected_pps,
-            burst_frames: (passed[0] - pps * durations_s[0]).max(0.0),
-            // The emptying may end in the middle of a frame, and the bucket too.
-            steps: [100.0 * step_pps / expected_pps, step_pps, 2.0 + step_pps * durations_s[0]],
-        }
-    }
-
-    /// The figures for frames of that size in bits, and their bounds by whole frames.
-    pub(super) fn figures(&self, frame_bits: f64) -> (Values, Vec<Resolution>) {
-        let kbit = |frames: f64| frames * frame_bits / 1e3;
-        let [error, rate, burst] = self.steps;
-        let values = vec![
-            ("meter_kbps", kbit(self.pps)),
-            ("meter_error_pct", self.error_pct),
-            ("meter_burst_kbit", kbit(self.burst_frames)),
-        ];
-        let steps = [kbit(rate), error, kbit(burst)];
-        let resolutions = values.iter().zip(steps).map(|((metric, value), step)| {
-            Resolution::new(metric, (value - step).max(0.0), value + step)
-        });
-        let resolutions = resolutions.collect();
-        (values, resolutions)
-    }
+    .into()
 }
 
 #[cfg(test)]

@@ -18,15 +18,14 @@ use netdev::sys::realtime::run_in_real_time;
 use openflow::PortNo;
 use openflow::action::{Action, MAX_LEN_NO_BUFFER};
 use openflow::message::PacketOut;
-use programs::cancel::Stopped;
 
-use super::rate::{self, measure};
-use super::search::{Attempt, Found, Range, received_pps};
+use super::search::{Attempt, Found, received_pps};
 use super::{
-    Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, channel_error, delay,
-    distribution_us, leave_out_quantile, traffic,
+    Method, MethodContext, Metric, Trial, TrialError, Values, channel_error, delay,
+    distribution_us, leave_out_quantile, rate, traffic, wrong,
 };
 use crate::switch_client::SwitchClient;
+use crate::testbed::traffic_error;
 
 /// The program that the report names.
 const TOOL: &str = "Weir's open-loop generator and the lab's OpenFlow client";
@@ -77,58 +76,50 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let mut client = context.client("has no OpenFlow channel with the lab as its controller")?;
     client.want_packet_ins().map_err(|error| channel_error(&error, context))?;
     let delays = delays(&mut client, context)?;
-    let range = Range {
-        start_pps: START_PPS,
-        max_pps: MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX)),
-        known_pps: context.before,
-        loss_max: context.settings.loss.unwrap_or(0.0),
-    };
+    let bounds = (START_PPS, MAX_PPS);
+    let range = rate::range(context, bounds, context.settings.loss.unwrap_or(0.0));
     let searched = context.bed.with_session(Waiting::Sleeping, |session| {
         let mut exchange = Exchange { session, client: &mut client, context, answers: false };
-        measure("packet-in", context, (range, Found::rate_pps), |offered_pps, duration_s| {
+        rate::measure("packet-in", context, (range, Found::rate_pps), |offered_pps, duration_s| {
             exchange.up(offered_pps, duration_s)
         })
     });
-    let searched = searched?;
-    let (values, resolutions) = figures(&searched.found, &delays);
-    let mut trial = searched.trial(context.settings);
+    let (found, mut trial) = searched?;
     trial.raw["packet_ins_at_low_load"] = delays[0].count.into();
     trial.raw["packet_outs_that_arrived"] = delays[1].count.into();
     Ok(Trial {
-        values,
+        values: figures(&found, &delays),
         tool: TOOL.into(),
         distributions: vec![
             distribution_us("packet_in_us", &delays[0]),
             distribution_us("packet_out_us", &delays[1]),
         ],
-        resolutions,
         ..trial
     })
 }
 
-/// The delays from the due time at port 1 to the controller, and from there to port 2.
-pub(super) type Delays = [Distribution; 2];
-
-/// The figures, and what search and histograms leave open.
-pub(super) fn figures(found: &Found, [up, down]: &Delays) -> (Values, Vec<Resolution>) {
-    let (mut values, mut resolutions) = found.figures("packet_in_pps", "packet_in_most_pps");
+/// The figures of a search, and of the delays from the due time at port 1 to the controller and
+/// from there to port 2.
+pub(super) fn figures(found: &Found, [up, down]: &[Distribution; 2]) -> Values {
+    let mut values = found.figures("packet_in_pps", "packet_in_most_pps");
     for (metric, of, share) in [
         ("packet_in_us", up, 0.5),
         ("packet_in_p99_us", up, 0.99),
         ("packet_out_us", down, 0.5),
         ("packet_out_p99_us", down, 0.99),
     ] {
-        let (value_us, resolution) = delay::quantile_us(metric, of, share);
-        values.push((metric, value_us));
+        values.push((metric, delay::quantile_us(of, share)));
         leave_out_quantile(&mut values, metric, (share, of.count));
-        resolutions.push(resolution);
     }
-    (values, resolutions)
+    values
 }
 
 /// Both delays at low load. The thread that reads the channel runs in real time, as those that send
 /// and receive do: otherwise the lab's own wake-up would be most of the delay.
-fn delays(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Delays, TrialError> {
+fn delays(
+    client: &mut SwitchClient,
+    context: &MethodContext<'_>,
+) -> Result<[Distribution; 2], TrialError> {
     let settings = context.settings;
     let rate_pps = settings.rate_pps.unwrap_or(DELAY_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s().max(DELAY_S));
@@ -139,28 +130,17 @@ fn delays(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Dela
                     tracing::info!(%error, "packet-ins are read without real time");
                 }
                 let mut exchange = Exchange { session, client, context, answers: true };
-                exchange.carry(&burst, u64::MAX)
+                let (up, _) = exchange.carry(&burst, u64::MAX)?;
+                let down = traffic::report(&exchange.stream()?, 1).cloned();
+                Ok::<_, TrialError>((up.delay, down.and_then(|report| report.delay)))
             });
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     });
-    let Carried { up, down, .. } = measured?;
-    let none = |what: &str| TrialError::Output { program: "packet-in", what: what.to_owned() };
-    let up = up.delay.ok_or_else(|| {
-        none("no packet-in came: does a flow entry of the cell send to the controller?")
-    })?;
-    let down = down.and_then(|report| report.delay);
-    let down = down.ok_or_else(|| none("no packet-out came out of port 2"))?;
-    Ok([up, down])
-}
-
-/// Fate of a burst.
-struct Carried {
-    /// At the controller.
-    up: StreamReport,
-    /// At port 2.
-    down: Option<StreamReport>,
-    start_ns: u64,
+    let (up, down) = measured?;
+    let none = "no packet-in came: does a flow entry of the cell send to the controller?";
+    let up = up.ok_or_else(|| wrong("packet-in", none))?;
+    Ok([up, down.ok_or_else(|| wrong("packet-in", "no packet-out came out of port 2"))?])
 }
 
 /// Frames in at port 1, and what the controller does with their packet-ins.
@@ -177,20 +157,25 @@ impl Exchange<'_, '_> {
     fn up(&mut self, offered_pps: f64, duration_s: f64) -> Result<Attempt, TrialError> {
         let burst = traffic::burst(self.context.settings, offered_pps, duration_s);
         let patience_ns = ((1.0 + GRACE) * duration_s * 1e9) as u64;
-        let Carried { up, start_ns, .. } = self.carry(&burst, patience_ns)?;
-        let received_pps = received_pps(&up, start_ns, duration_s);
+        let (up, start_ns) = self.carry(&burst, patience_ns)?;
+        let received_pps = received_pps(&up, start_ns, (duration_s, 0.0));
         Ok(Attempt { offered_pps, received_pps, loss: up.loss_ratio() })
     }
 
     /// Sends the burst and reads the channel until every packet-in has come, or none comes any
-    /// more. Those that come so long after the first frame was due, or later, are late.
-    fn carry(&mut self, burst: &StreamSpec, patience_ns: u64) -> Result<Carried, TrialError> {
-        let profile = |error| traffic::session_error(error);
+    /// more. Those that come so long after the first frame was due, or later, are late. What came
+    /// to the controller, and when the first frame was due.
+    fn carry(
+        &mut self,
+        burst: &StreamSpec,
+        patience_ns: u64,
+    ) -> Result<(StreamReport, u64), TrialError> {
         let loaded = self.session.load(0, std::slice::from_ref(burst));
-        loaded.map_err(traffic::profile_error)?;
+        loaded.map_err(|error| traffic_error(error.into()))?;
         let clock = (Instant::now(), self.session.now_ns());
         let number = self.stream()?.id;
-        let start_ns = self.session.start(&[0], &StartOptions::default()).map_err(profile)?;
+        let started = self.session.start(&[0], &StartOptions::default());
+        let start_ns = started.map_err(|error| traffic_error(error.into()))?;
         let deadline_ns = start_ns.saturating_add(patience_ns);
         let options = ReceiverOptions { deadline_ns, ..ReceiverOptions::default() };
         let mut account = StreamReceiver::new(StreamId(number), options);
@@ -212,9 +197,9 @@ impl Exchange<'_, '_> {
                 continue;
             }
             looked = now;
-            if self.context.cancel.check().is_err() {
-                self.session.stop(&[0]).map_err(profile)?;
-                return Err(Stopped.into());
+            if let Err(stopped) = self.context.cancel.check() {
+                self.session.stop(&[0]).map_err(|error| traffic_error(error.into()))?;
+                return Err(stopped.into());
             }
             if self.session.is_transmitting(0) {
                 continue;
@@ -229,21 +214,18 @@ impl Exchange<'_, '_> {
             self.session.wait_until_quiet(traffic::QUIET, DRAIN);
         }
         let stream = self.stream()?;
-        let down = stream.arrivals.iter().find(|arrival| arrival.port == 1);
-        let down = down.map(|arrival| arrival.report.clone());
-        Ok(Carried { up: account.report(Some(stream.probes + stream.unsent)), down, start_ns })
+        Ok((account.report(Some(stream.probes + stream.unsent)), start_ns))
     }
 
     /// The stream as it is now.
     fn stream(&mut self) -> Result<StreamStatistics, TrialError> {
         let statistics = self.session.statistics();
         let stopped = statistics.ports.first().and_then(|port| port.stopped.clone());
-        let wrong = |what: String| TrialError::Output { program: "packet-in", what };
         if let Some(stop) = stopped {
-            return Err(wrong(stop.reason));
+            return Err(wrong("packet-in", stop.reason));
         }
         let stream = statistics.streams.into_iter().find(|stream| stream.port == 0);
-        stream.ok_or_else(|| wrong("the session has no stream".to_owned()))
+        stream.ok_or_else(|| wrong("packet-in", "the session has no stream"))
     }
 
     /// Sends the frame out of port 2, with the time of now in it.

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use programs::cancel::Cancel;
 use serde_json::json;
 
-use super::{Method, MethodContext, Metric, Trial, TrialError, channel_error, idle_cpu};
+use super::{Method, MethodContext, Metric, Trial, TrialError, channel_error, exactly, idle_cpu};
 use crate::dut::DutCounters;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
@@ -58,9 +58,8 @@ fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
-    let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
     let seconds = context.settings.duration_s();
-    let measured = measure(bed, setup, seconds, context.cancel);
+    let measured = measure(bed, context.setup, seconds, context.cancel);
     measured.map_err(|error| channel_error(&error, context))
 }
 
@@ -98,7 +97,8 @@ fn measure(bed: &ReplayTestbed, setup: &Setup, seconds: f64, cancel: &Cancel) ->
         "resident_bytes": resident_bytes,
         "workers": [workers_before, workers_after],
     });
-    Ok(Trial { values, tool: "the switch's port counters".into(), raw, ..Trial::default() })
+    let (values, tool) = (exactly(values), "the switch's port counters".into());
+    Ok(Trial { values, tool, raw, ..Trial::default() })
 }
 
 /// Waits until the rate is what it will stay. The seconds that it took.
@@ -133,7 +133,9 @@ fn window(
     let first = counts()?;
     cancel.sleep(Duration::from_secs_f64(seconds))?;
     let last = counts()?;
-    let ran_s = idle_cpu::busiest_ns(&before, &idle_cpu::ran(pids)?) as f64 / 1e9;
+    let after = idle_cpu::ran(pids)?;
+    // Of the thread that ran most.
+    let ran_s = idle_cpu::between(&before, &after).max().unwrap_or(0) as f64 / 1e9;
     let clock_s = last.at.duration_since(first.at).as_secs_f64();
     Ok((last.rate_since(&first) / 1e6, ran_s >= clock_s * (1.0 - KEPT_OFF_MAX)))
 }

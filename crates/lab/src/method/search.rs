@@ -8,11 +8,12 @@
 //! long it is. A trial that failed by a little is repeated before it counts, since a shared machine
 //! stalls at times; the narrowing repeats one. Pure: the path is an argument.
 
-use generator::method::{TrialInput, TrialOutput};
+use generator::method::TrialOutput;
 use generator::receiver::StreamReport;
 use serde::Serialize;
+use stats::Observed;
 
-use super::{Resolution, TrialError, Values};
+use super::{TrialError, Values, within, wrong};
 
 /// The share of frames that a passing trial may lose: one in a thousand.
 pub(super) const LOSS_MAX: f64 = 0.001;
@@ -50,29 +51,6 @@ const CLEAR_LOSS: f64 = 0.35;
 const OVERLOAD: f64 = 1.1;
 const LINE_MORE: f64 = 1.02;
 
-/// A path that can be tried.
-pub(super) trait Path {
-    /// Error of a trial.
-    type Error;
-
-    /// Offers `offered_pps` for one trial.
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Self::Error>;
-}
-
-/// A path whose trials all take the same time.
-pub(super) struct TimedPath<F> {
-    pub(super) trial: F,
-    pub(super) duration_s: f64,
-}
-
-impl<F: FnMut(f64, f64) -> Result<Attempt, TrialError>> Path for TimedPath<F> {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        (self.trial)(offered_pps, self.duration_s)
-    }
-}
-
 /// Outcome of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Attempt {
@@ -87,17 +65,21 @@ pub(super) struct Attempt {
 impl Attempt {
     /// Of a trial of the generator's.
     pub(super) fn of(trial: &TrialOutput) -> Self {
-        let TrialInput { rate_pps: offered_pps, duration_s, .. } = trial.input;
-        let received_pps = received_pps(&trial.report, trial.start_ns, duration_s);
-        Self { offered_pps, received_pps, loss: trial.report.loss_ratio() }
+        let TrialOutput { input, start_ns, report, .. } = trial;
+        let received_pps = received_pps(report, *start_ns, (input.duration_s, 0.0));
+        Self { offered_pps: input.rate_pps, received_pps, loss: report.loss_ratio() }
     }
 }
 
-/// Frames a second that arrived in time, over the trial or up to the last of them, whichever is
-/// longer: what a queue delivers after the end of the schedule is no faster for it.
-pub(super) fn received_pps(report: &StreamReport, start_ns: u64, duration_s: f64) -> f64 {
+/// Frames a second that arrived in time, over the trial or up to the last of them less a grace,
+/// whichever is longer: what a queue delivers after the end of the schedule is no faster for it.
+pub(super) fn received_pps(
+    report: &StreamReport,
+    start_ns: u64,
+    (duration_s, grace_s): (f64, f64),
+) -> f64 {
     let until_last_s = report.last_ns.unwrap_or(0).saturating_sub(start_ns) as f64 / 1e9;
-    report.in_time() as f64 / duration_s.max(until_last_s)
+    report.in_time() as f64 / duration_s.max(until_last_s - grace_s)
 }
 
 /// The bounds of the search, frames a second.
@@ -111,6 +93,12 @@ pub(super) struct Range {
     pub(super) known_pps: Option<f64>,
     /// The share of frames that a passing trial may lose.
     pub(super) loss_max: f64,
+}
+
+impl Range {
+    fn passes(&self, attempt: &Attempt) -> bool {
+        attempt.loss <= self.loss_max
+    }
 }
 
 /// Result of the search.
@@ -128,21 +116,15 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The rate carried and the most that arrived as these metrics, and their bounds: that of the
-    /// most by the length of a trial, and of the rate carried from the arrivals at a rate that
-    /// passed to the rate that failed. Nothing is known above the most that is offered.
-    pub(super) fn figures(
-        &self,
-        carried: &'static str,
-        most: &'static str,
-    ) -> (Values, Vec<Resolution>) {
-        let (carried_pps, most_pps) = (self.carried_pps, self.most_received_pps);
-        let around =
-            Resolution::new(most, most_pps * (1.0 - ROUNDING), most_pps * (1.0 + ROUNDING));
-        let low = carried_pps * (1.0 - ROUNDING);
-        let up_to_failed = self.failed_pps.map(|high| Resolution::new(carried, low, high));
-        let resolutions = [around].into_iter().chain(up_to_failed).collect();
-        (vec![(carried, carried_pps), (most, most_pps)], resolutions)
+    /// The rate carried and the most that arrived as these metrics. The most is known by the length
+    /// of a trial, and the rate carried from the arrivals at a rate that passed to the rate that
+    /// failed. Nothing is known above the most that is offered.
+    pub(super) fn figures(&self, carried: &'static str, most: &'static str) -> Values {
+        let (value, most_pps) = (self.carried_pps, self.most_received_pps);
+        let low = value * (1.0 - ROUNDING);
+        let between = |high| Observed { value, low, high };
+        let rate = self.failed_pps.map_or_else(|| value.into(), between);
+        vec![(carried, rate), (most, within(most_pps, most_pps * ROUNDING))]
     }
 
     /// The rate carried, or, where no load passed, the most that came through.
@@ -150,16 +132,13 @@ impl Found {
         if self.carried_pps > 0.0 { self.carried_pps } else { self.most_received_pps }
     }
 
-    /// The result, if anything came through at all.
-    ///
-    /// # Errors
-    /// [`TrialError::Output`]: a path through which nothing comes has no rate, not the rate 0.
+    /// An error where nothing came through: such a path has no rate, not the rate 0.
     pub(super) fn if_any_arrived(self, program: &'static str) -> Result<Self, TrialError> {
         if self.most_received_pps > 0.0 {
             return Ok(self);
         }
-        let what = format!("no frame arrived in any of {} trials", self.attempts.len());
-        Err(TrialError::Output { program, what })
+        let trials = self.attempts.len();
+        Err(wrong(program, format!("no frame arrived in any of {trials} trials")))
     }
 }
 
@@ -169,115 +148,113 @@ pub(super) fn beyond_pps(rate_pps: f64, max_pps: f64) -> f64 {
     (rate_pps * OVERLOAD).min(max_pps * LINE_MORE)
 }
 
-/// Searches `path` within `range`.
-pub(super) fn search<P: Path>(path: &mut P, range: Range) -> Result<Found, P::Error> {
-    let mut search = Search { path, loss_max: range.loss_max, attempts: Vec::new() };
-    let mut pass_pps = 0.0_f64;
-    let mut hint_pps = None;
-    let mut fail_pps = None;
-    let known = range.known_pps.filter(|known| *known > 0.0);
-    let mut offered = known.map_or(range.start_pps, |known| known * KNOWN_START);
-    let growth = if known.is_some() { KNOWN_GROWTH } else { GROWTH };
-    offered = offered.min(range.max_pps);
-    while fail_pps.is_none() {
-        let mut repeats = 1;
-        if search.passes(offered, &mut repeats)? {
-            pass_pps = offered;
-            if offered >= range.max_pps {
-                break;
+/// Searches within `range` by trials at a rate in frames a second.
+pub(super) fn search<E>(
+    range: Range,
+    mut trial: impl FnMut(f64) -> Result<Attempt, E>,
+) -> Result<Found, E> {
+    let mut attempts = Vec::new();
+    // The first attempt at a rate that passes, or the last of as many as there are repeats.
+    let mut attempt = |offered: f64, repeats: &mut usize| -> Result<Attempt, E> {
+        loop {
+            let attempt = trial(offered)?;
+            attempts.push(attempt);
+            if range.passes(&attempt) || *repeats == 0 || attempt.loss > CLEAR_LOSS {
+                return Ok(attempt);
             }
-            offered = (offered * growth).min(range.max_pps);
-        } else {
-            hint_pps = search.attempts.last().map(|attempt| attempt.received_pps);
-            fail_pps = Some(offered);
+            *repeats -= 1;
         }
+    };
+    let known = range.known_pps.filter(|known| *known > 0.0);
+    let (start, growth) =
+        known.map_or((range.start_pps, GROWTH), |known| (known * KNOWN_START, KNOWN_GROWTH));
+    let mut offered = start.min(range.max_pps);
+    let (mut pass_pps, mut failed_pps) = (0.0, None);
+    loop {
+        let last = attempt(offered, &mut 1)?;
+        if !range.passes(&last) {
+            let between = (pass_pps, offered);
+            let (pass, fail) = narrow(between, last.received_pps, |offered, repeats| {
+                Ok(range.passes(&attempt(offered, repeats)?))
+            })?;
+            (pass_pps, failed_pps) = (pass, Some(fail));
+            break;
+        }
+        pass_pps = offered;
+        if offered >= range.max_pps {
+            break;
+        }
+        offered = (offered * growth).min(range.max_pps);
     }
-    if let Some(fail) = &mut fail_pps {
-        (pass_pps, *fail) = search.narrow(pass_pps, *fail, hint_pps)?;
-    }
-    let attempts = search.attempts;
     let passed = attempts.iter().filter(|attempt| attempt.offered_pps == pass_pps);
     let arrived_pps = passed.map(|attempt| attempt.received_pps).fold(0.0, f64::max);
     let carried_pps =
         if arrived_pps < pass_pps * (1.0 - ROUNDING) { arrived_pps } else { pass_pps };
-    let most_received_pps = attempts.iter().map(|a| a.received_pps).fold(0.0, f64::max);
-    Ok(Found { carried_pps, failed_pps: fail_pps, most_received_pps, attempts })
+    let most_received_pps = attempts.iter().map(|one| one.received_pps).fold(0.0, f64::max);
+    Ok(Found { carried_pps, failed_pps, most_received_pps, attempts })
 }
 
-struct Search<'a, P> {
-    path: &'a mut P,
-    loss_max: f64,
-    attempts: Vec<Attempt>,
-}
-
-impl<P: Path> Search<'_, P> {
-    /// Whether `offered` passes, at the first try or at a repeat as long as there are some left.
-    fn passes(&mut self, offered: f64, repeats: &mut usize) -> Result<bool, P::Error> {
-        loop {
-            let attempt = self.path.trial(offered)?;
-            self.attempts.push(attempt);
-            if attempt.loss <= self.loss_max {
-                return Ok(true);
-            }
-            if *repeats == 0 || attempt.loss > CLEAR_LOSS {
-                return Ok(false);
-            }
-            *repeats -= 1;
+/// The highest rate that passes between one that does and one that does not, and the lowest that
+/// does not; `hint_pps` is the first that is tried.
+fn narrow<E>(
+    (mut pass_pps, mut fail_pps): (f64, f64),
+    hint_pps: f64,
+    mut passes: impl FnMut(f64, &mut usize) -> Result<bool, E>,
+) -> Result<(f64, f64), E> {
+    let (mut repeats, mut step, mut has_passed) = (1, STEP, false);
+    let mut next = Some(hint_pps);
+    for _ in 0..NARROWING_MAX {
+        if fail_pps - pass_pps <= RESOLUTION * fail_pps {
+            break;
         }
+        let inside = |rate: &f64| *rate > pass_pps && *rate < fail_pps * (1.0 - STEP / 4.0);
+        let halved = f64::midpoint(pass_pps, fail_pps);
+        let offered = if let Some(hint) = next.take().filter(inside) {
+            hint
+        } else if fail_pps - pass_pps <= CLOSE * fail_pps {
+            halved
+        } else {
+            let nearer = pass_pps * (1.0 + step);
+            let rate = if has_passed { nearer } else { fail_pps * (1.0 - step) };
+            step = (2.0 * step).min(STEP_MAX);
+            if inside(&rate) { rate } else { halved }
+        };
+        has_passed = passes(offered, &mut repeats)?;
+        *(if has_passed { &mut pass_pps } else { &mut fail_pps }) = offered;
     }
-
-    /// The highest rate that passes between one that does and one that does not, and the lowest
-    /// that does not.
-    fn narrow(
-        &mut self,
-        mut pass_pps: f64,
-        mut fail_pps: f64,
-        hint_pps: Option<f64>,
-    ) -> Result<(f64, f64), P::Error> {
-        let (mut repeats, mut step, mut has_passed) = (1, STEP, false);
-        let mut next = hint_pps;
-        for _ in 0..NARROWING_MAX {
-            if fail_pps - pass_pps <= RESOLUTION * fail_pps {
-                break;
-            }
-            let inside = |rate: &f64| *rate > pass_pps && *rate < fail_pps * (1.0 - STEP / 4.0);
-            let halved = f64::midpoint(pass_pps, fail_pps);
-            let offered = if let Some(hint) = next.take().filter(inside) {
-                hint
-            } else if fail_pps - pass_pps <= CLOSE * fail_pps {
-                halved
-            } else {
-                let nearer = pass_pps * (1.0 + step);
-                let rate = if has_passed { nearer } else { fail_pps * (1.0 - step) };
-                step = (2.0 * step).min(STEP_MAX);
-                if inside(&rate) { rate } else { halved }
-            };
-            has_passed = self.passes(offered, &mut repeats)?;
-            *(if has_passed { &mut pass_pps } else { &mut fail_pps }) = offered;
-        }
-        Ok((pass_pps, fail_pps))
-    }
+    Ok((pass_pps, fail_pps))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Range, beyond_pps, search};
-    use crate::method::mock::{path, perfect};
-    use generator::testing::DeviceModel;
+    use generator::method::{Measurer as _, TrialInput};
+    use generator::receiver::StreamReport;
+    use generator::testing::{DeviceModel, SimulatedMeasurer};
+
+    use super::{Attempt, Found, Range, beyond_pps, received_pps, search};
 
     const RANGE: Range =
         Range { start_pps: 500.0, max_pps: 200_000.0, known_pps: None, loss_max: super::LOSS_MAX };
 
-    fn found(model: DeviceModel) -> super::Found {
-        search(&mut path(model), RANGE).unwrap()
+    /// 100,000 frames a second, no delay, a short queue, no loss.
+    fn perfect() -> DeviceModel {
+        DeviceModel::perfect(100_000.0, 64)
+    }
+
+    fn found(model: DeviceModel, range: Range) -> Found {
+        let mut measurer = SimulatedMeasurer::new(model, 1);
+        let trial = |rate_pps| {
+            let input = TrialInput { frame_size: 64, rate_pps, duration_s: 1.0, grace_s: 0.05 };
+            measurer.trial(input).map(|output| Attempt::of(&output))
+        };
+        search(range, trial).unwrap()
     }
 
     #[test]
     fn what_an_earlier_search_found_saves_trials_and_misleads_none() {
         let capacity_pps = 48_000.0;
         let from = |known_pps| {
-            let mut path = path(DeviceModel { capacity_pps, ..perfect() });
-            search(&mut path, Range { known_pps, ..RANGE }).unwrap()
+            found(DeviceModel { capacity_pps, ..perfect() }, Range { known_pps, ..RANGE })
         };
         for known in [4_000.0, 24_000.0, 47_000.0, 52_000.0, 190_000.0] {
             let found = from(Some(known));
@@ -289,45 +266,40 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_queue_is_no_throughput() {
-        let found = found(DeviceModel::perfect(5_000.0, 1_000_000));
-        assert!(found.carried_pps < 5_600.0, "{}", found.carried_pps);
-    }
-
-    #[test]
-    fn what_exceeds_the_range_is_reported_as_its_end() {
-        let found = found(DeviceModel { capacity_pps: 1e9, ..perfect() });
-        assert_eq!(found.carried_pps, RANGE.max_pps);
-    }
-
-    #[test]
-    fn a_lossy_path_carries_nothing_without_loss() {
-        // A few frames in a row may all be among the half that arrives.
-        let found = found(DeviceModel { loss: 0.5, ..perfect() });
-        assert!(found.carried_pps < 10.0, "{}", found.carried_pps);
-        assert!(found.most_received_pps > 0.0);
-    }
-
-    #[test]
-    fn nothing_is_no_rate() {
-        let found = found(DeviceModel { loss: 1.0, ..perfect() });
-        let error = found.if_any_arrived("rate").unwrap_err().to_string();
+    fn what_a_path_carries_is_found() {
+        for (what, model, carried) in [
+            ("a deep queue", DeviceModel::perfect(5_000.0, 1_000_000), 0.0..5_600.0),
+            // A few frames in a row may all be among the half that arrives.
+            ("half is lost", DeviceModel { loss: 0.5, ..perfect() }, 0.0..10.0),
+            ("late", DeviceModel { delay_ns: 10_000_000, ..perfect() }, 90_000.0..110_000.0),
+            ("beyond", DeviceModel { capacity_pps: 1e9, ..perfect() }, 200_000.0..200_000.1),
+        ] {
+            let found = found(model, RANGE);
+            assert!(carried.contains(&found.carried_pps), "{what}: {}", found.carried_pps);
+            assert!(found.most_received_pps > 0.0, "{what}");
+        }
+        let nothing = found(DeviceModel { loss: 1.0, ..perfect() }, RANGE);
+        let error = nothing.if_any_arrived("rate").unwrap_err().to_string();
         assert!(error.starts_with("rate: no frame arrived in any of"), "{error}");
     }
 
     #[test]
     fn a_slow_line_has_a_load_beyond_it() {
         // A line of 120 frames a second is slower than where the search starts.
-        let range = Range { max_pps: 120.0, ..RANGE };
-        let found = search(&mut path(perfect()), range).unwrap();
+        let found = found(perfect(), Range { max_pps: 120.0, ..RANGE });
         assert_eq!(found.carried_pps, 120.0);
-        assert!((beyond_pps(found.carried_pps, range.max_pps) - 122.4).abs() < 1e-9);
-        assert!((beyond_pps(50.0, range.max_pps) - 55.0).abs() < 1e-9);
+        assert!((beyond_pps(found.carried_pps, 120.0) - 122.4).abs() < 1e-9);
+        assert!((beyond_pps(50.0, 120.0) - 55.0).abs() < 1e-9);
     }
 
     #[test]
-    fn delay_does_not_count_as_loss() {
-        let found = found(DeviceModel { delay_ns: 10_000_000, ..perfect() });
-        assert!(found.carried_pps > 90_000.0, "{}", found.carried_pps);
+    fn grace_is_for_passing_and_not_for_the_figure() {
+        // All of 1,000 frames, the last a twentieth after the schedule's end.
+        let report =
+            |last_ns| StreamReport { received: 1_000, last_ns: Some(last_ns), ..<_>::default() };
+        let late = report(1_050_000_000);
+        assert_eq!(received_pps(&late, 0, (1.0, 0.1)), 1_000.0);
+        assert!((received_pps(&late, 0, (1.0, 0.0)) - 1_000.0 / 1.05).abs() < 1e-9);
+        assert_eq!(received_pps(&report(999_000_000), 0, (1.0, 0.0)), 1_000.0);
     }
 }

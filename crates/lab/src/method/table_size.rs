@@ -15,8 +15,11 @@ use openflow::Version;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::text::parse_flow_mod;
+use stats::Observed;
 
-use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, channel_error, traffic};
+use super::{
+    Method, MethodContext, Metric, Trial, TrialError, channel_error, traffic, within, wrong,
+};
 use crate::settings::{FlowSeries, Forwarding};
 use crate::switch_client::{RefusedMessage, SwitchClient};
 
@@ -48,9 +51,6 @@ const PASSES: usize = 5;
 /// Destination of frames that teach an address: every port but their own gets them.
 const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
 
-/// The address of the first learnt host.
-const FIRST_MAC: &str = "02:aa:00:00:00:00";
-
 pub(super) const TABLE_SIZE: Method = Method {
     id: "table-size",
     label: "Largest table",
@@ -79,40 +79,39 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let (found, tool) = match context.settings.forwarding() {
         Forwarding::Flows => {
             let mut client = context.client("has no flow entries")?;
-            let mut table = FlowTable { client: &mut client, context, offered: 0 };
-            let filled = fill(&mut table, bound);
+            let mut sent = 0;
+            let filled = fill(bound, |from, to| {
+                context.cancel.check()?;
+                sent = to;
+                add(&mut client, context, from, to)
+            });
             // As the cell was set up, for what is measured next, also where filling failed.
-            let cleaned = table.empty();
+            let (added, version) = (entries(sent), client.version());
+            let deleted = client.load(deletions(&added, version));
             let filled = filled?;
-            cleaned?;
+            deleted.map_err(|error| channel_error(&error, context))?;
             (filled, "the lab's OpenFlow client")
         }
         Forwarding::Learning => {
             if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
                 return Err(TrialError::Unfit("flooding is seen at a third port: set ports = 3"));
             }
-            let mut table = Learner(WiredStation { context });
-            (fill(&mut table, bound.min(LEARNT_BOUND))?, traffic::TOOL)
+            let held = |count| learn(count, || teach(context, count), || look(context, count));
+            (fill(bound.min(LEARNT_BOUND), |_, to| held(to))?, traffic::TOOL)
         }
         Forwarding::Controller | Forwarding::Io => {
             return Err(TrialError::Unfit("a table is filled by flow entries or by learning"));
         }
     };
-    let (held, (least, most)) = (found.held.count as f64, found.resolution());
-    let mut values = vec![("table_entries", held)];
-    values.extend(found.added_ps.map(|rate| ("table_add_ps", rate)));
-    Ok(Trial {
-        values,
-        tool: tool.into(),
-        resolutions: vec![Resolution::new("table_entries", least, most)],
-        raw: serde_json::json!({
-            "bound": bound,
-            "offered": found.offered,
-            "is_bound": found.is_bound,
-            "refused": found.refused,
-        }),
-        ..Trial::default()
-    })
+    let mut values = vec![("table_entries", found.held())];
+    values.extend(found.added_ps.map(|rate| ("table_add_ps", rate.into())));
+    let raw = serde_json::json!({
+        "bound": bound,
+        "offered": found.offered,
+        "is_bound": !found.is_full(),
+        "refused": found.refused,
+    });
+    Ok(Trial { values, tool: tool.into(), raw, ..Trial::default() })
 }
 
 /// The first `count` entries.
@@ -135,145 +134,89 @@ fn deletions(
     Box::new(entries.flow_mods().map(move |entry| Ok(strict(entry?))))
 }
 
-/// A table that takes more entries.
-pub(super) trait Table {
-    /// Adds entries from number `from` up to, not including, `to`.
-    fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError>;
-
-    /// The first `offered` entries that it holds.
-    fn held(&mut self, offered: u64) -> Result<HeldCount, TrialError>;
-}
-
-/// Number of entries that are held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HeldCount {
-    pub(super) count: u64,
-    /// By how much it may be wrong, either way.
-    pub(super) error: u64,
-}
-
-impl HeldCount {
-    /// A number that the switch itself counts.
-    pub(super) fn exactly(count: u64) -> Self {
-        Self { count, error: 0 }
-    }
-}
-
-/// Outcome of a batch.
+/// A table after a batch of entries.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Batch {
-    /// Entries a second.
+pub(super) struct Filled {
+    /// Entries so far, held or not.
+    pub(super) offered: u64,
+    /// Those that it holds.
+    pub(super) count: u64,
+    /// By how much that may be wrong, either way.
+    pub(super) error: u64,
+    /// Entries of the batch a second.
     pub(super) added_ps: Option<f64>,
     /// The switch's refusal, if it refused one.
     pub(super) refused: Option<String>,
 }
 
-/// The largest table.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Filled {
-    pub(super) held: HeldCount,
-    offered: u64,
-    is_bound: bool,
-    added_ps: Option<f64>,
-    refused: Option<String>,
-}
-
 impl Filled {
-    /// The least and the most that it may hold.
-    pub(super) fn resolution(&self) -> (f64, f64) {
-        let HeldCount { count, error } = self.held;
-        (count.saturating_sub(error) as f64, (count + error) as f64)
+    /// Whether it does not hold all of them.
+    fn is_full(&self) -> bool {
+        self.refused.is_some() || self.count < self.offered
+    }
+
+    /// The entries held.
+    pub(super) fn held(&self) -> Observed {
+        let of = within(self.count as f64, self.error as f64);
+        Observed { low: of.low.max(0.0), ..of }
     }
 }
 
-/// Doubles the entries until they are not all held.
-pub(super) fn fill<T: Table>(table: &mut T, bound: u64) -> Result<Filled, TrialError> {
+/// Doubles the entries until they are not all held, or there are as many as the bound. `add` adds
+/// those from a number up to, not including, another.
+pub(super) fn fill(
+    bound: u64,
+    mut add: impl FnMut(u64, u64) -> Result<Filled, TrialError>,
+) -> Result<Filled, TrialError> {
     let mut offered = 0;
     loop {
         let next = offered.max(FIRST / 2).saturating_mul(2).min(bound);
-        let batch = table.add(offered, next)?;
+        let filled = add(offered, next)?;
         offered = next;
-        let held = table.held(offered)?;
-        let is_full = batch.refused.is_some() || held.count < offered;
-        if is_full || offered >= bound {
-            let Batch { added_ps, refused } = batch;
-            return Ok(Filled { held, offered, is_bound: !is_full, added_ps, refused });
+        if filled.is_full() || offered >= bound {
+            return Ok(filled);
         }
     }
 }
 
-struct FlowTable<'a, 'b> {
-    client: &'a mut SwitchClient,
-    context: &'a MethodContext<'b>,
-    /// Number sent, held or not.
-    offered: u64,
+/// Adds flow entries, and counts those that the switch holds.
+fn add(
+    client: &mut SwitchClient,
+    context: &MethodContext<'_>,
+    from: u64,
+    to: u64,
+) -> Result<Filled, TrialError> {
+    let all = entries(to);
+    let batch = all.flow_mods().skip(from as usize).map(|entry| Ok(entry?));
+    let (mut added_ps, mut refused) = (None, None);
+    match client.load(batch) {
+        Ok(loaded) => added_ps = Some(loaded.entries as f64 / loaded.seconds.max(1e-9)),
+        Err(error) => match error.downcast_ref::<RefusedMessage>() {
+            Some(refusal) => refused = Some(refusal.to_string()),
+            None => return Err(channel_error(&error, context)),
+        },
+    }
+    let answer = client.multipart(MultipartRequestBody::Aggregate(FlowStatsRequest::all()));
+    let answer = answer.map_err(|error| channel_error(&error.into(), context))?;
+    let MultipartReplyBody::Aggregate(sums) = answer else {
+        return Err(wrong("table-size", format!("other statistics than asked: {answer:?}")));
+    };
+    // The entries of the setup are no part of what was added.
+    let count = u64::from(sums.flow_count).saturating_sub(context.settings.flow_count());
+    Ok(Filled { offered: to, count, error: 0, added_ps, refused })
 }
 
-impl FlowTable<'_, '_> {
-    /// Deletes what was added, and nothing else.
-    fn empty(&mut self) -> Result<(), TrialError> {
-        let (entries, version) = (entries(self.offered), self.client.version());
-        let deleted = self.client.load(deletions(&entries, version));
-        deleted.map(drop).map_err(|error| channel_error(&error, self.context))
-    }
-}
-
-impl Table for FlowTable<'_, '_> {
-    fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError> {
-        self.context.cancel.check()?;
-        self.offered = to;
-        let entries = entries(to);
-        let entries = entries.flow_mods().skip(from as usize).map(|entry| Ok(entry?));
-        match self.client.load(entries) {
-            Ok(loaded) => {
-                let added_ps = loaded.entries as f64 / loaded.seconds.max(1e-9);
-                Ok(Batch { added_ps: Some(added_ps), refused: None })
-            }
-            Err(error) => match error.downcast_ref::<RefusedMessage>() {
-                Some(refused) => Ok(Batch { added_ps: None, refused: Some(refused.to_string()) }),
-                None => Err(channel_error(&error, self.context)),
-            },
-        }
-    }
-
-    fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
-        let body = MultipartRequestBody::Aggregate(FlowStatsRequest::all());
-        let answer = self.client.multipart(body);
-        let answer = answer.map_err(|error| channel_error(&error.into(), self.context))?;
-        let MultipartReplyBody::Aggregate(sums) = answer else {
-            let what = format!("other statistics than asked: {answer:?}");
-            return Err(TrialError::Output { program: "table-size", what });
-        };
-        // The entries of the setup are no part of what was added.
-        let count = u64::from(sums.flow_count).saturating_sub(self.context.settings.flow_count());
-        Ok(HeldCount::exactly(count))
-    }
-}
-
-/// Ports at which frames for or from learnt hosts are sent and counted.
-pub(super) trait Station {
-    /// A frame from each of the first `count` hosts to all; the number that came through.
-    fn teach(&mut self, count: u64) -> Result<u64, TrialError>;
-
-    /// A frame to each of the first `count` hosts; the number that came to the hosts' port, and to
-    /// another one.
-    fn look(&mut self, count: u64) -> Result<(u64, u64), TrialError>;
-}
-
-/// Learnt addresses as a table.
-pub(super) struct Learner<S>(pub(super) S);
-
-impl<S: Station> Table for Learner<S> {
-    fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
-        // All of them, since those that were taught before may have been forgotten meanwhile.
-        pass(to, "that teach addresses", || Ok((self.0.teach(to)?, ())))?;
-        Ok(Batch::default())
-    }
-
-    fn held(&mut self, offered: u64) -> Result<HeldCount, TrialError> {
-        let (near, flooded) = pass(offered, "to learnt addresses", || self.0.look(offered))?;
-        Ok(learnt(offered, near, flooded))
-    }
+/// A table of learnt hosts. `teach` sends a frame from each to all; the number that came through.
+/// `look` sends a frame to each; the number that came to the hosts' port, and to another one. All
+/// of them are taught, since those before may have been forgotten meanwhile.
+pub(super) fn learn(
+    count: u64,
+    mut teach: impl FnMut() -> Result<u64, TrialError>,
+    look: impl FnMut() -> Result<(u64, u64), TrialError>,
+) -> Result<Filled, TrialError> {
+    pass(count, "that teach addresses", || Ok((teach()?, ())))?;
+    let (near, flooded) = pass(count, "to learnt addresses", look)?;
+    Ok(learnt(count, near, flooded))
 }
 
 /// Sends frames until nearly all of them have come, and gives their number with what else the last
@@ -295,40 +238,30 @@ fn pass<T>(
         "of {sent} frames {what} {most} came through the switch, in the best of {PASSES} passes: \
          the table cannot be told from the machine's losses"
     );
-    Err(TrialError::Output { program: "table-size", what })
+    Err(wrong("table-size", what))
 }
 
-/// The hosts of a testbed on this machine: learnt ones at its second port, others at the first.
-struct WiredStation<'a, 'b> {
-    context: &'a MethodContext<'b>,
+/// Sends a frame for each of `count` hosts by `port`; the number that came to each port. Learnt
+/// hosts are at the second port, and none is at the first.
+fn send(
+    context: &MethodContext<'_>,
+    port: usize,
+    count: u64,
+    modifiers: Vec<Modifier>,
+) -> Result<[u64; 3], TrialError> {
+    let burst = traffic::burst(context.settings, LEARN_PPS, count as f64 / LEARN_PPS);
+    let stream = StreamSpec { modifiers, ..burst };
+    let (seen, _) = context.bed.with_session(Waiting::Sleeping, |session| {
+        traffic::exchange(session, &[(port, stream)], context, |_, _| Ok(()))
+    })?;
+    let came = |port| seen.streams.iter().map(|stream| traffic::received(stream, port)).sum();
+    Ok([0, 1, 2].map(came))
 }
 
-impl WiredStation<'_, '_> {
-    /// Sends a frame for each of the first `count` hosts by `port`; the number that came to each
-    /// port. Fields have a least and a greatest value.
-    fn send(
-        &self,
-        port: usize,
-        count: u64,
-        fields: &[(&str, &str, &str)],
-    ) -> Result<[u64; 3], TrialError> {
-        let modifier = |(field, min, max): &(&str, &str, &str)| {
-            Modifier::Field(FieldModifier {
-                min: Some((*min).into()),
-                max: Some((*max).into()),
-                ..FieldModifier::new(field, ModifierOp::Increment)
-            })
-        };
-        let modifiers = fields.iter().map(modifier).collect();
-        let burst = traffic::burst(self.context.settings, LEARN_PPS, count as f64 / LEARN_PPS);
-        let stream = StreamSpec { modifiers, ..burst };
-        let seen = self.context.bed.with_session(Waiting::Sleeping, |session| {
-            traffic::exchange(session, &[(port, vec![stream])], self.context, |_, _| Ok(()))
-        })?;
-        let streams = &seen.statistics.streams;
-        let came = |port| streams.iter().map(|stream| traffic::received(stream, port)).sum();
-        Ok([0, 1, 2].map(came))
-    }
+/// A field that is counted up from a least to a greatest value.
+fn counted(field: &str, min: &str, max: &str) -> Modifier {
+    let field = FieldModifier::new(field, ModifierOp::Increment);
+    Modifier::Field(FieldModifier { min: Some(min.into()), max: Some(max.into()), ..field })
 }
 
 /// The address of a host, counted from 0, below 2 to the power of 24.
@@ -337,77 +270,50 @@ fn host(number: u64) -> String {
     format!("02:aa:00:{a:02x}:{b:02x}:{c:02x}")
 }
 
-impl Station for WiredStation<'_, '_> {
-    fn teach(&mut self, count: u64) -> Result<u64, TrialError> {
-        let last = host(count - 1);
-        let to_all = ("eth.dst", BROADCAST, BROADCAST);
-        let [one, _, other] = self.send(1, count, &[("eth.src", FIRST_MAC, &last), to_all])?;
-        // A frame that was lost on its way out came through the switch if another port has it.
-        Ok(one.max(other))
-    }
+/// A frame from each of the first `count` hosts to all.
+fn teach(context: &MethodContext<'_>, count: u64) -> Result<u64, TrialError> {
+    let from = counted("eth.src", &host(0), &host(count - 1));
+    let to = counted("eth.dst", BROADCAST, BROADCAST);
+    let [one, _, other] = send(context, 1, count, vec![from, to])?;
+    // A frame that was lost on its way out came through the switch if another port has it.
+    Ok(one.max(other))
+}
 
-    fn look(&mut self, count: u64) -> Result<(u64, u64), TrialError> {
-        let last = host(count - 1);
-        let [_, near, flooded] = self.send(0, count, &[("eth.dst", FIRST_MAC, &last)])?;
-        Ok((near, flooded))
-    }
+/// A frame to each of the first `count` hosts.
+fn look(context: &MethodContext<'_>, count: u64) -> Result<(u64, u64), TrialError> {
+    let to = counted("eth.dst", &host(0), &host(count - 1));
+    let [_, near, flooded] = send(context, 0, count, vec![to])?;
+    Ok((near, flooded))
 }
 
 /// Number of addresses that a switch has learnt: frames to those come to the hosts' port and, not
 /// being flooded, to no other.
-fn learnt(offered: u64, near: u64, flooded: u64) -> HeldCount {
+fn learnt(offered: u64, near: u64, flooded: u64) -> Filled {
     let count = near.saturating_sub(flooded);
     let missing = |frames: u64| (MISSING * frames as f64).ceil() as u64;
     // As many may not have been taught, and as many may not have been found.
     let lost = 2 * missing(offered);
-    if offered.saturating_sub(count) <= lost {
-        return HeldCount { count: offered, error: lost };
-    }
-    // About as many flooded frames are lost as frames to the hosts.
-    HeldCount { count, error: missing(count) + 2 * offered.saturating_sub(near) }
+    let (count, error) = if offered.saturating_sub(count) <= lost {
+        (offered, lost)
+    } else {
+        // About as many flooded frames are lost as frames to the hosts.
+        (count, missing(count) + 2 * offered.saturating_sub(near))
+    };
+    Filled { offered, count, error, ..Filled::default() }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use openflow::flow::FlowModCommand;
     use openflow::{Cookie, Version};
 
-    use super::{
-        Batch, HeldCount, Learner, Station, Table, TrialError, deletions, entries, fill, host,
-        learnt,
-    };
-
-    /// A table of known size, which may take more than it holds.
-    pub(in super::super) struct KnownTable {
-        size: u64,
-        is_lying: bool,
-        taken: u64,
-    }
-
-    impl KnownTable {
-        pub(in super::super) fn new(size: u64, is_lying: bool) -> Self {
-            Self { size, is_lying, taken: 0 }
-        }
-    }
-
-    impl Table for KnownTable {
-        fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError> {
-            assert_eq!(from, self.taken, "no entry is added twice");
-            self.taken = to;
-            let refused = (to > self.size && !self.is_lying).then(|| "table full".to_owned());
-            Ok(Batch { added_ps: Some(1.0), refused })
-        }
-
-        fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
-            Ok(HeldCount::exactly(self.taken.min(self.size)))
-        }
-    }
+    use super::{deletions, entries, fill, host, learn, learnt};
+    use crate::method::simulated::table_of;
 
     #[test]
     fn a_table_beyond_the_bound_ends_there() {
-        let larger = fill(&mut KnownTable::new(1_000_000, false), 100_000).unwrap();
-        let held = HeldCount::exactly(100_000);
-        assert_eq!((larger.held, larger.offered, larger.is_bound), (held, 100_000, true));
+        let larger = fill(100_000, table_of(1_000_000, false)).unwrap();
+        assert_eq!((larger.count, larger.offered, larger.is_full()), (100_000, 100_000, false));
     }
 
     #[test]
@@ -428,41 +334,34 @@ pub(super) mod tests {
         }
     }
 
-    /// A machine that loses a fifth of each pass.
-    struct Lossy;
-
-    impl Station for Lossy {
-        fn teach(&mut self, count: u64) -> Result<u64, TrialError> {
-            Ok(count - count / 5)
-        }
-
-        fn look(&mut self, count: u64) -> Result<(u64, u64), TrialError> {
-            Ok((count - count / 5, 0))
-        }
-    }
-
     #[test]
     fn a_machine_without_a_whole_pass_says_nothing_of_the_table() {
-        let lost = fill(&mut Learner(Lossy), 1 << 15).unwrap_err().to_string();
-        assert!(lost.contains("of 4000 frames that teach addresses 3200 came"), "{lost}");
-        let lost = Learner(Lossy).held(4_000).unwrap_err().to_string();
-        assert!(lost.contains("to learnt addresses 3200 came"), "{lost}");
+        // Of each pass a fifth is lost.
+        for (taught, what) in [(3_200, "that teach addresses"), (4_000, "to learnt addresses")] {
+            let lost = learn(4_000, || Ok(taught), || Ok((3_200, 0))).unwrap_err().to_string();
+            assert!(lost.contains(&format!("of 4000 frames {what} 3200 came")), "{lost}");
+        }
     }
 
     #[test]
     fn flooded_frames_are_no_learnt_addresses() {
-        let held = |count, error| HeldCount { count, error };
-        assert_eq!(learnt(4_000, 4_000, 0), held(4_000, 80));
-        assert_eq!(learnt(4_000, 3_990, 5), held(4_000, 80), "a few frames are lost");
-        assert_eq!(learnt(4_000, 4_000, 1_000), held(3_000, 30));
-        assert_eq!(learnt(4_000, 3_980, 1_000), held(2_980, 70));
-        assert_eq!(learnt(4_000, 4_000, 4_000), held(0, 0));
-        assert_eq!(learnt(4_000, 3_960, 3_961), held(0, 80));
+        for (near, flooded, count, error) in [
+            (4_000, 0, 4_000, 80),
+            // A few frames are lost.
+            (3_990, 5, 4_000, 80),
+            (4_000, 1_000, 3_000, 30),
+            (3_980, 1_000, 2_980, 70),
+            (4_000, 4_000, 0, 0),
+            (3_960, 3_961, 0, 80),
+        ] {
+            let found = learnt(4_000, near, flooded);
+            assert_eq!((found.count, found.error), (count, error), "{near} {flooded}");
+        }
     }
 
     #[test]
     fn hosts_have_addresses_of_their_own() {
-        assert_eq!(host(0), super::FIRST_MAC);
+        assert_eq!(host(0), "02:aa:00:00:00:00");
         assert_eq!(host(0x01_02_03), "02:aa:00:01:02:03");
     }
 }

@@ -7,7 +7,7 @@ use generator::method::TrialInput;
 use generator::method::on_ports::{PortTrialError, TrialPorts};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
 use generator::receiver::StreamReport;
-use generator::session::{SessionError, Waiting};
+use generator::session::Waiting;
 use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
@@ -53,14 +53,22 @@ pub(super) fn stream(settings: &Settings) -> StreamSpec {
     }
 }
 
+/// The load of a trial in frames of the cell's size.
+pub(super) fn input(
+    settings: &Settings,
+    rate_pps: f64,
+    duration_s: f64,
+    grace_s: f64,
+) -> TrialInput {
+    TrialInput { frame_size: settings.frame_size() as usize, rate_pps, duration_s, grace_s }
+}
+
 /// So many frames of the stream at that rate, in the cell's size and with a number in each.
 pub(super) fn burst(settings: &Settings, rate_pps: f64, duration_s: f64) -> StreamSpec {
-    let (frame_size, grace_s) = (settings.frame_size(), 0.0);
-    let input = TrialInput { frame_size: frame_size as usize, rate_pps, duration_s, grace_s };
     StreamSpec {
-        size: FrameSize::Fixed(frame_size),
+        size: FrameSize::Fixed(settings.frame_size()),
         rate: Rate::PacketsPerSecond(rate_pps),
-        mode: Mode::Burst(input.frames()),
+        mode: Mode::Burst(input(settings, rate_pps, duration_s, 0.0).frames()),
         probe: true,
         ..stream(settings)
     }
@@ -73,11 +81,6 @@ pub(super) fn reversed(stream: &StreamSpec) -> StreamSpec {
     StreamSpec { packet, ..stream.clone() }
 }
 
-/// Whether the switch has to be shown where the destination is.
-pub(super) fn is_learning(settings: &Settings) -> bool {
-    settings.forwarding() == Forwarding::Learning
-}
-
 /// The same trials, wherever the ports' far ends are.
 pub(super) fn plan<'a>(
     context: &'a MethodContext<'_>,
@@ -86,38 +89,32 @@ pub(super) fn plan<'a>(
 ) -> MeasurerPlan<'a> {
     MeasurerPlan {
         stream: stream(context.settings),
-        is_learning: is_learning(context.settings),
+        // The switch has to be shown where the destination is.
+        is_learning: context.settings.forwarding() == Forwarding::Learning,
         waiting,
         quiet,
         stop: context.cancel.flag(),
     }
 }
 
-/// Outcome of streams that were sent together.
-pub(super) struct Exchanged {
-    pub(super) statistics: SessionStatistics,
-    /// When the first frame was due, in nanoseconds of the session's clock.
-    pub(super) start_ns: u64,
-}
-
-/// Sends the streams of each port, all at one time, calls `meanwhile` with the time at which the
-/// first frame was due until the last has left, and says what came when nothing comes any more. A
-/// port that is to receive only may be down.
+/// Sends the streams of each port, all at one time, and calls `meanwhile` with the time at which
+/// the first frame was due, in nanoseconds of the session's clock, until the last has left. What
+/// came when nothing comes any more, and that time. A port that is to receive only may be down.
 pub(super) fn exchange<P: TrialPorts + ?Sized>(
     session: &mut P,
-    loads: &[(usize, Vec<StreamSpec>)],
+    loads: &[(usize, StreamSpec)],
     context: &MethodContext<'_>,
     mut meanwhile: impl FnMut(&mut P, u64) -> Result<(), TrialError>,
-) -> Result<Exchanged, TrialError> {
+) -> Result<(SessionStatistics, u64), TrialError> {
     let ports: Vec<usize> = loads.iter().map(|load| load.0).collect();
-    for (port, streams) in loads {
-        session.load(*port, streams).map_err(traffic_error)?;
+    for (port, stream) in loads {
+        session.load(*port, std::slice::from_ref(stream)).map_err(traffic_error)?;
     }
     let start_ns = session.start(&ports).map_err(traffic_error)?;
     while !session.wait(LOOK).map_err(traffic_error)? {
-        if context.cancel.check().is_err() {
+        if let Err(stopped) = context.cancel.check() {
             session.stop(&ports).map_err(traffic_error)?;
-            return Err(programs::cancel::Stopped.into());
+            return Err(stopped.into());
         }
         meanwhile(session, start_ns)?;
     }
@@ -126,7 +123,7 @@ pub(super) fn exchange<P: TrialPorts + ?Sized>(
     let stopped = |port: &usize| statistics.ports.get(*port).and_then(|port| port.stopped.clone());
     match ports.iter().find_map(stopped) {
         Some(stop) => Err(TrialError::Traffic(PortTrialError::Port(stop.reason))),
-        None => Ok(Exchanged { statistics, start_ns }),
+        None => Ok((statistics, start_ns)),
     }
 }
 
@@ -139,14 +136,6 @@ pub(super) fn report(stream: &StreamStatistics, port: usize) -> Option<&StreamRe
 /// Distinct frames of a stream that arrived at a port.
 pub(super) fn received(stream: &StreamStatistics, port: usize) -> u64 {
     report(stream, port).map_or(0, |report| report.received)
-}
-
-pub(super) fn session_error(error: SessionError) -> TrialError {
-    traffic_error(error.into())
-}
-
-pub(super) fn profile_error(error: impl Into<PortTrialError>) -> TrialError {
-    traffic_error(error.into())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
 use crate::hosts::{HOST_DEVICE, NamespaceContext, host_address, other_hosts};
-use crate::load::{LinkCount, LinkId, LinkSample};
+use crate::load::{LinkId, LinkSample};
 use crate::rate::LinkRate;
 
 /// The name of the switch's interface towards a host, which is counted from 0.
@@ -61,13 +61,6 @@ pub struct NetnsTestbed {
     controller: NamespaceContext,
     hosts: Vec<NamespaceContext>,
     shape: NetnsShape,
-}
-
-/// Counters of the sending end of a link.
-fn count(context: &NamespaceContext, device: &str) -> LinkCount {
-    let stats = context.rtnl.link(device).map(|link| link.stats).unwrap_or_default();
-    let drops = context.rtnl.root_qdisc(device).map_or(0, |qdisc| u64::from(qdisc.drops));
-    LinkCount { bytes: stats.tx_bytes, packets: stats.tx_packets, drops }
 }
 
 impl NetnsTestbed {
@@ -231,10 +224,11 @@ impl NetnsTestbed {
     pub fn links(&self) -> Vec<LinkSample> {
         let ((first, second), (near, far)) = ((&self.hosts[0], &self.hosts[1]), self.ends());
         let (ports, control) = (self.shape.port_rate.0, self.shape.control_rate.0);
-        let sample = |id, context: &NamespaceContext, device: &str, rate_bps| LinkSample {
-            id,
-            rate_bps,
-            count: count(context, device),
+        // Of the sending end of each link.
+        let sample = |id, context: &NamespaceContext, device: &str, rate_bps| {
+            let stats = context.rtnl.link(device).map(|link| link.stats).unwrap_or_default();
+            let drops = context.rtnl.root_qdisc(device).map_or(0, |qdisc| u64::from(qdisc.drops));
+            LinkSample { id, rate_bps, bytes: stats.tx_bytes, packets: stats.tx_packets, drops }
         };
         let mut links = vec![
             sample(LinkId::Port1In, first, HOST_DEVICE, ports),
@@ -296,7 +290,7 @@ fn host_end(host: usize) -> VethEnd<'static> {
 mod tests {
     use super::{NetnsShape, NetnsTestbed};
     use crate::hosts::{HOST_DEVICE, HOSTS};
-    use crate::load::LinkId;
+    use crate::load::LinkId::{ControlDown, ControlUp, Port1In, Port1Out, Port2In, Port2Out};
     use crate::rate::LinkRate;
     use netdev::sys::link::Rtnl;
     use std::net::UdpSocket;
@@ -322,7 +316,8 @@ mod tests {
             assert_eq!(rtnl.root_qdisc(&port).unwrap().kind, "tbf");
         }
         let links = bed.links();
-        assert_eq!(links.iter().map(|link| link.id).collect::<Vec<_>>(), LinkId::ALL);
+        let (ports, control) = ([Port1In, Port1Out, Port2In, Port2Out], [ControlUp, ControlDown]);
+        assert!(links.iter().map(|link| link.id).eq(ports.into_iter().chain(control)));
         assert_eq!(links[0].rate_bps, Some(100_000_000));
         assert_eq!(links[4].rate_bps, None);
         let sent = bed.host(0).enter(|| {
@@ -330,7 +325,7 @@ mod tests {
             socket.send_to(&[0; 18], (HOSTS[1].ip, 9)).unwrap()
         });
         assert_eq!(sent.unwrap(), 18);
-        assert_eq!(bed.links()[0].count.packets, 1);
+        assert_eq!(bed.links()[0].packets, 1);
     }
 
     #[test]

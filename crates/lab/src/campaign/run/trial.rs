@@ -68,16 +68,16 @@ pub(super) fn record(
     let limit = saturating.map(|load| limiting(load, trial.carried));
     let distributions = trial.distributions.into_iter();
     let distributions = distributions.map(|of| MeasuredDistribution { start: number.0, ..of });
-    let values = trial.values.iter().filter(|(_, value)| value.is_finite());
-    let resolutions =
-        trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
+    let values = trial.values.iter().filter(|(_, of)| of.value.is_finite());
+    let open = trial.values.iter().filter(|(_, of)| of.low < of.high);
+    let resolutions = open.filter(|(_, of)| of.low.is_finite() && of.high.is_finite());
     TrialRecord {
         method: method.id.to_owned(),
         start: number.0,
         trial: number.1,
         tool: trial.tool,
-        values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),
-        resolutions: resolutions.map(|of| (of.metric.to_owned(), (of.low, of.high))).collect(),
+        values: values.map(|(id, of)| ((*id).to_owned(), of.value)).collect(),
+        resolutions: resolutions.map(|(id, of)| ((*id).to_owned(), (of.low, of.high))).collect(),
         load: trial.load,
         limit,
         distributions: distributions.collect(),

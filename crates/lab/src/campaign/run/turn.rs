@@ -335,7 +335,7 @@ impl Run<'_> {
         let watched = setup.watched();
         let context = MethodContext {
             bed: setup.bed(),
-            setup: Some(setup),
+            setup,
             settings,
             watched: &watched,
             before,

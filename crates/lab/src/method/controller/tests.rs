@@ -81,7 +81,7 @@ fn error(behaviour: Behaviour, limit: Duration) -> String {
 
 fn value(measured: &Trial, metric: &str) -> f64 {
     let found = measured.values.iter().find(|(id, _)| *id == metric);
-    found.unwrap_or_else(|| panic!("no {metric}: {measured:?}")).1
+    found.unwrap_or_else(|| panic!("no {metric}: {measured:?}")).1.value
 }
 
 #[test]

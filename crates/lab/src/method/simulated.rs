@@ -4,18 +4,18 @@
 //!
 //! The switch is not the same in each start, as a real one is not. Time is virtual throughout.
 
-use generator::method::{Measurer, TrialInput};
+use std::cell::{Cell, RefCell};
+
+use generator::method::throughput::ThroughputOptions;
+use generator::method::{Measurer as _, TrialInput};
 use generator::receiver::StreamReport;
 use generator::testing::{DelayVariation, DeviceModel, SimulatedDevice, SimulatedMeasurer};
+use stats::{Comparison, Observed};
 use testkit::Random;
 
-use super::meter::Metered;
-use super::rfc2544::Asked;
-use super::search::{Attempt, LOSS_MAX, Path, Range, search};
-use super::table_size::tests::KnownTable;
-use super::table_size::{Learner, Station, fill};
-use super::{Resolution, TrialError, Values, delay, failover, packet_in, rate, rfc2544};
-use stats::{Comparison, Observed};
+use super::search::{Attempt, Found, LOSS_MAX, Range, search};
+use super::table_size::{Filled, fill, learn};
+use super::{TrialError, Values, delay, failover, meter, packet_in, rate, rfc2544};
 
 const CAMPAIGNS: u64 = 100;
 
@@ -32,23 +32,17 @@ const STARTS: [usize; 2] = [3, 6];
 /// By how much, of itself, a property of the switch differs from start to start.
 const SPREAD: f64 = 0.05;
 
-type Figures = (Values, Vec<Resolution>);
-
 /// A switch whose figures are known, and one measurement of it.
 struct Known {
     truths: Vec<(&'static str, f64)>,
-    start: Box<dyn FnMut(&mut Random) -> Figures>,
+    start: Box<dyn FnMut(&mut Random) -> Values>,
 }
 
 /// The starts' values of a metric beside the truth.
-fn beside(starts: &[Figures], metric: &str, truth: f64) -> Comparison {
-    let pair = |(values, resolutions): &Figures| {
-        let value = values.iter().find(|(id, _)| *id == metric).unwrap().1;
-        let resolution = resolutions.iter().find(|of| of.metric == metric);
-        let (low, high) = resolution.map_or((value, value), |of| (of.low, of.high));
-        (Observed { value, low, high }, Observed::from(truth))
-    };
-    Comparison::of(&starts.iter().map(pair).collect::<Vec<_>>()).unwrap()
+fn beside(starts: &[Values], metric: &str, truth: f64) -> Comparison {
+    let value = |start: &Values| start.iter().find(|(id, _)| *id == metric).unwrap().1;
+    let pairs = starts.iter().map(|start| (value(start), Observed::from(truth)));
+    Comparison::of(&pairs.collect::<Vec<_>>()).unwrap()
 }
 
 /// Holds 100 campaigns against the truth, each with a switch of its own.
@@ -59,7 +53,7 @@ fn judge(what: &str, known: impl Fn(&mut Random) -> Known) {
     for seed in 0..CAMPAIGNS {
         let mut random = Random::new(seed);
         let mut switch = known(&mut random);
-        let starts: Vec<Figures> = (0..STARTS[1]).map(|_| (switch.start)(&mut random)).collect();
+        let starts: Vec<Values> = (0..STARTS[1]).map(|_| (switch.start)(&mut random)).collect();
         for count in STARTS {
             for (metric, truth) in &switch.truths {
                 let wrong = counts.entry((count, metric)).or_default();
@@ -94,9 +88,15 @@ fn between(low: u64, high: u64, random: &mut Random) -> f64 {
     (low + random.below(high - low)) as f64
 }
 
-fn trial(measurer: &mut SimulatedMeasurer, rate_pps: f64, duration_s: f64) -> StreamReport {
+/// The account of frames through a device of that model.
+fn account(
+    model: DeviceModel,
+    rate_pps: f64,
+    duration_s: f64,
+    random: &mut Random,
+) -> StreamReport {
     let input = TrialInput { frame_size: 128, rate_pps, duration_s, grace_s: 2.0 };
-    Measurer::trial(measurer, input).unwrap().report
+    SimulatedMeasurer::new(model, random.u64()).trial(input).unwrap().report
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn delay_jitter_and_loss() {
                 loss,
                 ..DeviceModel::perfect(1e6, 64)
             };
-            let report = trial(&mut SimulatedMeasurer::new(model, random.u64()), 1_000.0, 0.6);
+            let report = account(model, 1_000.0, 0.6, random);
             let (delay, ipdv) = (report.delay.as_ref().unwrap(), report.ipdv.as_ref().unwrap());
             delay::figures(&report, delay, ipdv)
         };
@@ -134,64 +134,28 @@ fn delay_jitter_and_loss() {
     });
 }
 
-/// Trials of a fifth of a second.
-struct Simulated(SimulatedMeasurer);
-
-const TRIAL_S: f64 = 0.2;
-
-impl Path for Simulated {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let (duration_s, grace_s) = (TRIAL_S, 0.1 * TRIAL_S);
-        let input = TrialInput { frame_size: 128, rate_pps: offered_pps, duration_s, grace_s };
-        Ok(Attempt::of(&Measurer::trial(&mut self.0, input).unwrap()))
-    }
+/// A search by trials of a fifth of a second, and one beyond what it found.
+fn searched(model: DeviceModel, known_pps: Option<f64>, random: &mut Random) -> Found {
+    let mut measurer = SimulatedMeasurer::new(model, random.u64());
+    let mut trial = |rate_pps| {
+        let (duration_s, grace_s) = (0.2, 0.02);
+        let input = TrialInput { frame_size: 128, rate_pps, duration_s, grace_s };
+        measurer.trial(input).map(|output| Attempt::of(&output))
+    };
+    let (start_pps, max_pps) = (500.0, 200_000.0);
+    let range = Range { start_pps, max_pps, known_pps, loss_max: LOSS_MAX };
+    let mut found = search(range, &mut trial).unwrap();
+    let beyond = trial(1.1 * found.most_received_pps).unwrap();
+    found.most_received_pps = found.most_received_pps.max(beyond.received_pps);
+    found
 }
 
 #[test]
-fn rates() {
+fn rates_and_packet_ins() {
     judge("rates", |random| {
         let capacity_pps = between(700, 1_500, random);
         let queue = *random.pick(&[1, 8, 64]);
         let delay_ns = between(1_000, 500_000, random) as u64;
-        let mbps = capacity_pps * 1_184.0 / 1e6;
-        let truths = vec![
-            ("rate_pps", capacity_pps),
-            ("rate_most_pps", capacity_pps),
-            ("rate_mbps", mbps),
-            ("pps_carried", capacity_pps),
-            ("pps_saturated", capacity_pps),
-        ];
-        let mut known_pps = None;
-        let start = move |random: &mut Random| {
-            let variation = DelayVariation::Exponential(20_000);
-            let model = DeviceModel {
-                delay_ns,
-                variation,
-                ..DeviceModel::perfect(varied(capacity_pps, random), queue)
-            };
-            let mut path = Simulated(SimulatedMeasurer::new(model, random.u64()));
-            let (start_pps, max_pps, loss_max) = (500.0, 200_000.0, LOSS_MAX);
-            let range = Range { start_pps, max_pps, known_pps, loss_max };
-            let mut found = search(&mut path, range).unwrap();
-            known_pps = Some(found.carried_pps);
-            let beyond = path.trial(1.1 * found.most_received_pps).unwrap();
-            found.most_received_pps = found.most_received_pps.max(beyond.received_pps);
-            let (mut values, mut resolutions) = rate::figures(&found, 1_184.0);
-            let others = found.figures("pps_carried", "pps_saturated");
-            values.extend(others.0);
-            resolutions.extend(others.1);
-            (values, resolutions)
-        };
-        Known { truths, start: Box::new(start) }
-    });
-}
-
-#[test]
-fn packet_ins_and_packet_outs() {
-    judge("packet-in", |random| {
-        let capacity_pps = between(700, 1_500, random);
         let ways_ns =
             [(); 2].map(|()| (between(8_000, 300_000, random), between(1, 50_000, random)));
         let us = |way: usize, factor: f64| {
@@ -200,6 +164,11 @@ fn packet_ins_and_packet_outs() {
         };
         let (p50, p99) = (2_f64.ln(), 100_f64.ln());
         let truths = vec![
+            ("rate_pps", capacity_pps),
+            ("rate_most_pps", capacity_pps),
+            ("rate_mbps", capacity_pps * 1_184.0 / 1e6),
+            ("pps_carried", capacity_pps),
+            ("pps_saturated", capacity_pps),
             ("packet_in_pps", capacity_pps),
             ("packet_in_most_pps", capacity_pps),
             ("packet_in_us", us(0, p50)),
@@ -209,85 +178,79 @@ fn packet_ins_and_packet_outs() {
         ];
         let mut known_pps = None;
         let start = move |random: &mut Random| {
-            let mut way = |(base_ns, wide_ns): (f64, f64)| {
+            let model = DeviceModel {
+                delay_ns,
+                variation: DelayVariation::Exponential(20_000),
+                ..DeviceModel::perfect(varied(capacity_pps, random), queue)
+            };
+            let found = searched(model, known_pps, random);
+            known_pps = Some(found.carried_pps);
+            let delays = ways_ns.map(|(base_ns, wide_ns)| {
                 let model = DeviceModel {
                     delay_ns: varied(base_ns, random).max(0.0) as u64,
                     variation: DelayVariation::Exponential(wide_ns as u64),
                     ..DeviceModel::perfect(1e6, 64)
                 };
-                let report = trial(&mut SimulatedMeasurer::new(model, random.u64()), 500.0, 1.0);
-                report.delay.unwrap()
-            };
-            let delays = [way(ways_ns[0]), way(ways_ns[1])];
-            let model = DeviceModel::perfect(varied(capacity_pps, random), 8);
-            let mut path = Simulated(SimulatedMeasurer::new(model, random.u64()));
-            let (start_pps, max_pps, loss_max) = (500.0, 200_000.0, 0.0);
-            let range = Range { start_pps, max_pps, known_pps, loss_max };
-            let mut found = search(&mut path, range).unwrap();
-            known_pps = Some(found.carried_pps);
-            let beyond = path.trial(1.1 * found.most_received_pps).unwrap();
-            found.most_received_pps = found.most_received_pps.max(beyond.received_pps);
-            packet_in::figures(&found, &delays)
+                account(model, 500.0, 1.0, random).delay.unwrap()
+            });
+            let mut values = rate::figures(&found, 1_184.0);
+            values.extend(found.figures("pps_carried", "pps_saturated"));
+            values.extend(packet_in::figures(&found, &delays));
+            values
         };
         Known { truths, start: Box::new(start) }
     });
 }
 
-/// A switch that learns addresses, on a machine that loses frames, and of some passes a quarter.
-struct KnownAddresses<'a> {
+/// A flow table of known size, which may take more than it holds.
+pub(super) fn table_of(
     size: u64,
-    /// Of 10,000 frames.
-    loss: u64,
-    taught: u64,
-    random: &'a mut Random,
-}
-
-impl KnownAddresses<'_> {
-    /// Frames of a pass that come to a port.
-    fn come(&mut self, sent: u64, loss: u64) -> u64 {
-        (0..sent).filter(|_| self.random.below(10_000) >= loss).count() as u64
-    }
-
-    /// Loss of a pass.
-    fn pass(&mut self) -> u64 {
-        if self.random.percent(5) { 2_500 } else { self.loss }
+    is_lying: bool,
+) -> impl FnMut(u64, u64) -> Result<Filled, TrialError> {
+    let mut taken = 0;
+    move |from, to| {
+        assert_eq!(from, taken, "no entry is added twice");
+        taken = to;
+        let refused = (to > size && !is_lying).then(|| "table full".to_owned());
+        Ok(Filled { offered: to, count: to.min(size), refused, ..Filled::default() })
     }
 }
 
-impl Station for KnownAddresses<'_> {
-    fn teach(&mut self, count: u64) -> Result<u64, TrialError> {
-        let loss = self.pass();
-        self.taught = self.come(count, loss);
-        Ok(self.taught)
-    }
-
-    fn look(&mut self, count: u64) -> Result<(u64, u64), TrialError> {
-        let loss = self.pass();
-        let flooded = count - self.taught.min(self.size);
-        Ok((self.come(count, loss), self.come(flooded, loss)))
-    }
+/// A switch that learns so many addresses, on a machine that loses that share of the frames, and of
+/// some passes a quarter.
+fn addresses(size: u64, loss: f64, random: &mut Random) -> Filled {
+    let (taught, random) = (Cell::new(0), RefCell::new(random));
+    let loss_of_pass = || if random.borrow_mut().percent(5) { 0.25 } else { loss };
+    let come = |sent: u64, loss: f64| {
+        let lost = sent as f64 * loss;
+        let lost = lost + (lost * (1.0 - loss)).sqrt() * random.borrow_mut().normal();
+        sent.saturating_sub(lost.max(0.0).round() as u64)
+    };
+    let add = |_: u64, count: u64| {
+        let teach = || {
+            taught.set(come(count, loss_of_pass()));
+            Ok(taught.get())
+        };
+        let look = || {
+            let (loss, flooded) = (loss_of_pass(), count - taught.get().min(size));
+            Ok((come(count, loss), come(flooded, loss)))
+        };
+        learn(count, teach, look)
+    };
+    fill(1 << 15, add).unwrap()
 }
 
 #[test]
 fn table_sizes() {
-    let figures = |found: super::table_size::Filled| {
-        let held = found.held.count as f64;
-        let (low, high) = found.resolution();
-        (vec![("table_entries", held)], vec![Resolution::new("table_entries", low, high)])
-    };
+    let figures = |found: Filled| vec![("table_entries", found.held())];
     judge("flow table", |random| {
         let (size, is_lying) = (1 + random.below(60_000), random.percent(50));
-        let start = move |_: &mut Random| {
-            figures(fill(&mut KnownTable::new(size, is_lying), 100_000).unwrap())
-        };
+        let start = move |_: &mut Random| figures(fill(100_000, table_of(size, is_lying)).unwrap());
         Known { truths: vec![("table_entries", size as f64)], start: Box::new(start) }
     });
     judge("learnt addresses", |random| {
-        let (size, loss) = (1 + random.below(30_000), random.below(30));
-        let start = move |random: &mut Random| {
-            let addresses = KnownAddresses { size, loss, taught: 0, random };
-            figures(fill(&mut Learner(addresses), 1 << 15).unwrap())
-        };
+        let (size, loss) = (1 + random.below(30_000), random.below(30) as f64 / 10_000.0);
+        let start = move |random: &mut Random| figures(addresses(size, loss, random));
         Known { truths: vec![("table_entries", size as f64)], start: Box::new(start) }
     });
 }
@@ -306,7 +269,8 @@ fn interrupted(from_ns: u64, for_ns: u64, random: &mut Random) -> StreamReport {
     };
     let mut measurer = SimulatedMeasurer::new(model, random.u64());
     measurer.device.reset_at(from_ns);
-    trial(&mut measurer, RATE_PPS, FRAMES_S)
+    let (rate_pps, duration_s, grace_s) = (RATE_PPS, FRAMES_S, 2.0);
+    measurer.trial(TrialInput { frame_size: 128, rate_pps, duration_s, grace_s }).unwrap().report
 }
 
 #[test]
@@ -317,9 +281,8 @@ fn failovers() {
             let pulled_ns = between(5_000_000, 10_000_000, random);
             let before = interrupted(pulled_ns as u64, u64::MAX / 2, random);
             let behind = interrupted(0, (pulled_ns + varied(gap_ns, random)) as u64, random);
-            let gap = failover::Gap::between(Some(&before), Some(&behind), RATE_PPS).unwrap();
-            let resolution = Resolution::new("failover_ms", gap.least_ms, gap.most_ms);
-            (vec![("failover_ms", gap.ms)], vec![resolution])
+            let gap_ms = failover::gap_ms(Some(&before), Some(&behind), RATE_PPS).unwrap();
+            vec![("failover_ms", gap_ms)]
         };
         Known { truths: vec![("failover_ms", gap_ns / 1e6)], start: Box::new(start) }
     });
@@ -340,16 +303,16 @@ fn meters() {
         ];
         let start = move |random: &mut Random| {
             let model = DeviceModel::perfect(factor * configured_pps, bucket);
-            let mut path = SimulatedMeasurer::new(model, random.u64());
+            let mut measurer = SimulatedMeasurer::new(model, random.u64());
             let phase = |duration_s| TrialInput {
                 frame_size: 128,
                 rate_pps: 2.0 * configured_pps,
                 duration_s,
                 grace_s: 0.1,
             };
-            let outputs = path.run(&[phase(0.2), phase(0.4)]).unwrap();
-            let passed = [0, 1].map(|index: usize| outputs[index].report.received as f64);
-            Metered::of(passed, [0.2, 0.4], configured_pps).figures(992.0)
+            let outputs = measurer.run(&[phase(0.2), phase(0.4)]).unwrap();
+            let passed = [0, 1].map(|index: usize| outputs[index].report.received);
+            meter::figures(passed, [0.2, 0.4], configured_pps, 992.0)
         };
         Known { truths, start: Box::new(start) }
     });
@@ -361,29 +324,23 @@ fn rfc2544_figures() {
         let max_pps = 2_000.0;
         let (capacity_pps, queue) = (between(600, 1_500, random), 1 + random.below(5));
         let delay_us = between(10, 400, random);
-        let asked = Asked {
-            frame_size: 128,
-            max_pps,
-            trial_s: 0.15,
-            loss_ratio: 0.0,
-            longest: 64,
-            resolution: 4,
-        };
+        let options = ThroughputOptions::new(128, max_pps);
+        let search = ThroughputOptions { trial_s: 0.15, precision: rfc2544::PRECISION, ..options };
         let model =
             move |delay_ns| DeviceModel { delay_ns, ..DeviceModel::perfect(capacity_pps, queue) };
         let mut device = SimulatedDevice::new(model(0), 1);
         let burst = (0..).find(|n| device.offer(n * 500_000).at_ns.is_none()).unwrap();
-        let passed = capacity_pps * asked.trial_s + queue as f64 + 1.0;
+        let passed = capacity_pps * search.trial_s + queue as f64 + 1.0;
         let truths = vec![
             ("rfc2544_throughput_pps", capacity_pps),
             ("rfc2544_latency_us", 1e6 / capacity_pps + delay_us),
-            ("rfc2544_loss_pct", 100.0 * (1.0 - passed / (max_pps * asked.trial_s))),
+            ("rfc2544_loss_pct", 100.0 * (1.0 - passed / (max_pps * search.trial_s))),
             ("rfc2544_burst", burst as f64),
         ];
         let start = move |random: &mut Random| {
             let model = model((1e3 * varied(delay_us, random)) as u64);
             let mut measurer = SimulatedMeasurer::new(model, random.u64());
-            rfc2544::answers(&mut measurer, asked).unwrap().figures(asked)
+            rfc2544::answers(&mut measurer, search, (64, 4)).unwrap().figures(search, 4)
         };
         Known { truths, start: Box::new(start) }
     });
