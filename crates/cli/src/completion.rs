@@ -102,7 +102,7 @@ fn scenarios() -> Vec<String> {
 }
 
 fn duts() -> Vec<String> {
-    strings(lab::dut::ALL.iter().map(|dut| dut.name()))
+    strings(lab::dut::ALL.iter().map(|dut| dut.name))
 }
 
 /// Answers a shell that asks for completions. It is done then.

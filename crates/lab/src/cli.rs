@@ -208,7 +208,7 @@ pub fn list() -> String {
     }
     text += "switches under test:\n";
     for dut in dut::ALL {
-        text += &format!("  {:20} {}\n", dut.name(), dut.about());
+        text += &format!("  {:20} {}\n", dut.name, dut.about);
     }
     text += &format!("  {:20} {}\n", "NAME=PROGRAM", dut::PROGRAM_ABOUT);
     text += "controllers:\n";
@@ -217,7 +217,7 @@ pub fn list() -> String {
     }
     text += "controllers under test, loaded by a fleet, as are weir, weir-busy and weir=PATH:\n";
     let forms = [("NAME=COMMAND", dut::COMMAND_ABOUT), ("tcp:HOST:PORT", dut::RUNNING_ABOUT)];
-    let known = dut::CONTROLLERS.iter().map(|dut| (dut.name(), dut.about()));
+    let known = dut::CONTROLLERS.iter().map(|dut| (dut.name, dut.about));
     for (name, about) in known.chain(forms) {
         text += &format!("  {name:20} {about}\n");
     }

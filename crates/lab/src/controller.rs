@@ -1,113 +1,303 @@
-//! Controllers: what one is for the lab, and the list of them.
+//! Controllers: the lists of them, and how a fleet of emulated switches gets one to load.
 //!
-//! A new controller is one file under `controller/` and one line in [`ALL`]. A controller is a
-//! process that listens on an address and runs one of the lab's applications.
+//! A new controller is one file under `controller/` and one line in [`ALL`]: a process that listens
+//! on an address and runs one of the lab's applications. A fleet loads any command too, and one
+//! that runs already, which must never be stopped, held or moved.
 
 mod os_ken;
 mod testcontroller;
 mod weir;
+mod weir_python;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use programs::listening::is_listened_on;
-use programs::process::Process;
-use programs::tools::{Missing, Program};
+use anyhow::{Result, anyhow, bail};
+use channel::{DEFAULT_PORT, Endpoint, Tls};
+use files::proc::ProcFolder;
+use netdev::sys::affinity;
+use programs::listening::{free_port, is_listened_on};
 
-use crate::keys::ChannelKeys;
+use crate::dut::{Dut, DutPlan, StartedDut, tls_files};
 use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::AppKind;
-pub(crate) use weir::start_weir;
+use crate::service::{ProgramPaths, Service, ServiceContext, key_options};
+use crate::settings::{AppKind, ChannelTransport, FleetSettings, Settings};
+use crate::testbed::Testbed;
+use crate::testbed::fleet::FleetTestbed;
 
-/// The settings of a controller.
-#[derive(Clone, Copy, Debug)]
-pub struct ControllerPlan<'a> {
-    /// Place where it runs.
-    pub context: ServiceContext<'a>,
-    /// The application.
-    pub app: AppKind,
-    /// Address at which it listens.
-    pub address: Ipv4Addr,
-    /// On which TCP port.
-    pub port: u16,
-    /// Keys and certificates, where it is to listen with TLS.
-    pub keys: Option<&'a ChannelKeys>,
+/// The most connections that Open vSwitch's controller takes (`MAX_SWITCHES` in its source); others
+/// wait until one of those ends.
+const OVS_SWITCHES_MAX: u32 = 16;
+
+/// A sentence about `NAME=COMMAND`.
+pub(crate) const COMMAND_ABOUT: &str =
+    "Any that COMMAND starts, with {port} where its port is, and {rest} where its REST is asked";
+
+/// A sentence about an address.
+pub(crate) const RUNNING_ABOUT: &str =
+    "One that runs already, as does that of ssl:HOST:PORT (docs/bench.md)";
+
+/// Every controller that may decide for a switch.
+pub const ALL: &[&Dut] = &[&weir::WEIR, &os_ken::OS_KEN, &testcontroller::OVS];
+
+/// Every controller that a fleet may load, but those of words and Weir's own: `weir` is a row of
+/// the switches.
+pub(crate) const SUBJECTS: &[&Dut] =
+    &[&weir_python::WEIR_PYTHON, &os_ken::OS_KEN, &testcontroller::OVS];
+
+/// The controller of that name that may decide for a switch.
+pub fn find(name: &str) -> Option<&'static Dut> {
+    ALL.iter().copied().find(|controller| controller.name == name)
 }
 
-/// A controller.
-#[derive(Debug)]
-pub struct ControllerProgram {
-    /// Its name on the command line and in reports.
-    pub name: &'static str,
-    /// One sentence about it.
-    pub about: &'static str,
-    /// Whether the lab can start it with TLS.
-    pub has_tls: bool,
-    /// About how long it takes to start, be found by the switch, and end.
-    pub start_cost: Duration,
-    /// The programs that it consists of, or the remedy for the one that is missing.
-    pub programs: fn(&ProgramPaths) -> Result<Vec<Program>, Missing>,
-    /// Starts it and returns when it listens; or what the program said.
-    pub start: fn(&ControllerPlan<'_>) -> Result<Service, ServiceError>,
+impl Dut {
+    /// A controller that the lab starts.
+    const fn controller(name: &'static str, about: &'static str) -> Self {
+        Self {
+            is_controller: true,
+            start_cost: Duration::from_secs(1),
+            check: check_started,
+            start,
+            ..Self::new(name, about)
+        }
+    }
 }
 
-/// Every controller.
-pub const ALL: &[ControllerProgram] = &[weir::WEIR, os_ken::OS_KEN, testcontroller::OVS];
+/// A command, with `{port}` where the port is.
+const COMMAND: Dut = Dut { start: start_command, ..Dut::controller("", "") };
 
-/// The controller of that name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static ControllerProgram> {
-    ALL.iter().find(|controller| controller.name == name)
+/// One that runs already.
+const RUNNING: Dut = Dut {
+    keeps_entries: true,
+    start_cost: Duration::ZERO,
+    check: check_running,
+    start: start_running,
+    ..Dut::controller("", "")
+};
+
+/// The controller of a word, `NAME=COMMAND` with `{port}` in the command or the address of one that
+/// runs already; none where it has another form.
+pub(crate) fn of_word(word: &str) -> Result<Option<&'static Dut>, String> {
+    if ["tcp:", "ssl:"].iter().any(|kind| word.starts_with(kind)) {
+        endpoint_of(word)?;
+        return Ok(Some(RUNNING.with_word(word, word, &format!("The controller at {word}"))));
+    }
+    let command = word.split_once('=').filter(|(_, command)| command.contains("{port}"));
+    let Some((name, command)) = command else { return Ok(None) };
+    if name.is_empty() {
+        return Err(format!("{word:?}: use NAME=COMMAND, with {{port}} where the port is"));
+    }
+    Ok(Some(COMMAND.with_word(word, name, &format!("A controller by {command}"))))
+}
+
+fn endpoint_of(word: &str) -> Result<Endpoint, String> {
+    word.parse::<Endpoint>().map_err(|error| {
+        format!("{error}; tcp:HOST or tcp:HOST:PORT will do, the port is {DEFAULT_PORT} else")
+    })
+}
+
+const NO_PACKETS: &str = "is a controller: no packets cross it";
+
+const NO_REST: &str = "is started without REST: name a command with {rest}, or start it yourself \
+                       and set fleet.rest";
+
+fn check_started(dut: &Dut, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
+    let fleet = settings.fleet.as_ref().ok_or(NO_PACKETS)?;
+    if settings.transport() == ChannelTransport::Tls && !dut.has_tls {
+        return Err("is started without TLS only".to_owned());
+    }
+    if dut.name == testcontroller::OVS.name && fleet.switches() > OVS_SWITCHES_MAX {
+        return Err(format!("serves at most {OVS_SWITCHES_MAX} switches"));
+    }
+    if fleet.has_rest && !dut.behind_name().contains("{rest}") {
+        return Err(NO_REST.to_owned());
+    }
+    Ok(())
+}
+
+fn check_running(dut: &Dut, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
+    let fleet = settings.fleet.as_ref().ok_or(NO_PACKETS)?;
+    let has_tls = endpoint_of(dut.word)?.is_tls();
+    if settings.transport() == ChannelTransport::Tls && !has_tls {
+        return Err("its channel is plain: name it ssl:HOST:PORT".to_owned());
+    }
+    if fleet.has_rest && fleet.rest.is_none() {
+        return Err(NO_REST.to_owned());
+    }
+    if has_tls != fleet.private_key.is_some() {
+        let what = "ssl: needs fleet.private_key, fleet.certificate and fleet.ca_cert (weir pki \
+                    makes them), and they need ssl:";
+        return Err(what.to_owned());
+    }
+    Ok(())
+}
+
+/// The fleet that loads a controller, the cores of both, and the application and the address of one
+/// that is started.
+fn parts<'a>(
+    plan: &DutPlan<'a>,
+) -> Result<(&'a FleetSettings, &'a FleetTestbed, AppKind, SocketAddrV4)> {
+    let (Some(fleet), Testbed::Fleet(bed)) = (&plan.settings.fleet, plan.bed) else {
+        bail!(NO_PACKETS);
+    };
+    let Some(Endpoint::PassiveTcp { port, .. } | Endpoint::PassiveSsl { port, .. }) =
+        plan.listen.first()
+    else {
+        bail!("a controller listens on TCP");
+    };
+    let app = plan.settings.app.unwrap_or(AppKind::LearningSwitch);
+    Ok((fleet, bed, app, SocketAddrV4::new(Ipv4Addr::LOCALHOST, *port)))
+}
+
+/// `HOST:PORT` for the REST of a controller that is started, where it is asked for.
+fn rest_of(fleet: &FleetSettings) -> Result<Option<String>> {
+    let port = fleet.has_rest.then(free_port).transpose();
+    let port = port.map_err(|error| anyhow!("looking for a port: {error}"))?;
+    Ok(port.map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST)))
+}
+
+/// A controller that has been started, on its cores.
+fn on_its_cores(
+    plan: &DutPlan<'_>,
+    bed: &FleetTestbed,
+    service: Service,
+    rest: Option<String>,
+) -> Result<StartedDut> {
+    for pid in service.watched().iter().map(|one| one.pid) {
+        let threads = ProcFolder::of(pid).threads();
+        for (tid, _) in threads.map_err(|error| anyhow!("the controller's threads: {error}"))? {
+            // A thread may have ended meanwhile; those that it starts inherit its cores.
+            if let Err(error) = affinity::allow(Some(tid), bed.controller_cores()) {
+                tracing::debug!(tid, %error, "a thread was not given its cores");
+            }
+            emulator::prefer(Some(tid));
+        }
+    }
+    let tls = plan.context.keys.map(|keys| Tls::load(keys.switch.clone(), false)).transpose();
+    let tls = tls.map_err(|error| anyhow!("the switches' keys: {error}"))?;
+    Ok(StartedDut { tls, rest, ..StartedDut::listening(service, plan) })
+}
+
+/// Weir's own controller, of the build `program`, with further words on its command line.
+pub(crate) fn start_weir(plan: &DutPlan<'_>, program: &Path, words: &[&str]) -> Result<StartedDut> {
+    let (fleet, bed, app, at) = parts(plan)?;
+    let rest = rest_of(fleet)?;
+    let shards = plan.settings.workers.unwrap_or(1).to_string();
+    let protocols = ["--protocols", plan.context.version.name(), "--shards", &shards];
+    let rest_words = rest.iter().flat_map(|rest| ["--rest", rest.as_str()]);
+    let words: Vec<&str> = rest_words.chain(protocols).chain(words.iter().copied()).collect();
+    let app = fleet.own_app.as_deref().unwrap_or(app.name());
+    let service = weir::start(&plan.context, program, app, at, &words)?;
+    on_its_cores(plan, bed, service, rest)
+}
+
+fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
+    let (_, bed, app, at) = parts(plan)?;
+    let service = (plan.dut.serve)(&plan.context, app, at)?;
+    on_its_cores(plan, bed, service, None)
+}
+
+fn start_command(plan: &DutPlan<'_>) -> Result<StartedDut> {
+    let (fleet, bed, _, at) = parts(plan)?;
+    let (port, rest) = (at.port().to_string(), rest_of(fleet)?);
+    let put = |word: &str| {
+        word.replace("{port}", &port).replace("{rest}", rest.as_deref().unwrap_or_default())
+    };
+    let mut words = plan.dut.behind_name().split_whitespace().map(put);
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    let service = start_listening(plan.dut.name, command, &plan.context, at.port(), 0)?;
+    on_its_cores(plan, bed, service, rest)
+}
+
+fn start_running(plan: &DutPlan<'_>) -> Result<StartedDut> {
+    let (fleet, ..) = parts(plan)?;
+    if let Some(pid) = fleet.pid.filter(|pid| ProcFolder::of(*pid).threads().is_err()) {
+        bail!("fleet.pid: no process {pid} runs on this machine");
+    }
+    let files = tls_files([&fleet.private_key, &fleet.certificate, &fleet.ca_cert]);
+    let tls = files.map(|files| Tls::load(files, false)).transpose();
+    let tls = tls.map_err(|error| anyhow!("fleet's keys: {error}"))?;
+    let bridges = vec![endpoint_of(plan.dut.word).map_err(anyhow::Error::msg)?];
+    Ok(StartedDut { bridges, tls, rest: fleet.rest.clone(), ..StartedDut::default() })
 }
 
 /// Longest time until a controller listens; Python's imports on a busy machine take long.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Starts a controller's program, which uses `cores_max` cores at once (0 for any number), and
-/// waits until `plan`'s port is listened on. The kernel's list of sockets is asked, and no
-/// connection made: a controller would take that for a switch.
-///
-/// # Errors
-/// It does not start, or does not listen in time.
-pub(crate) fn start_listening(
+/// waits until the port is listened on. The kernel's list of sockets is asked, and no connection
+/// made: a controller would take that for a switch.
+fn start_listening(
     name: &str,
     command: Command,
-    plan: &ControllerPlan<'_>,
+    context: &ServiceContext<'_>,
+    port: u16,
     cores_max: usize,
-) -> Result<Service, ServiceError> {
-    let ServiceContext { namespace, dir, cancel, .. } = plan.context;
-    let mut process = Process::start(name, command, namespace, dir)?;
-    process
-        .wait_until("listen", START_LIMIT, cancel, |_| is_listened_on(namespace, &[plan.port]))?;
-    Ok(service_of(process, cores_max))
+) -> Result<Service> {
+    let mut process = context.start(name, command)?;
+    let is_up = || is_listened_on(context.namespace, &[port]);
+    process.wait_until("listen", START_LIMIT, context.cancel, |_| is_up())?;
+    Ok(Service::of(process, ProcessRole::Controller, cores_max))
 }
 
-fn service_of(process: Process, cores_max: usize) -> Service {
-    let mut service = Service::new();
-    service.add(process, Some(ProcessRole::Controller), cores_max);
-    service
-}
-
-/// The files of TLS on the command line of a controller, where the plan has keys.
-fn add_keys(command: &mut Command, plan: &ControllerPlan<'_>) {
-    if let Some(keys) = plan.keys.map(|keys| &keys.controller) {
-        command.arg("--private-key").arg(&keys.private_key);
-        command.arg("--certificate").arg(&keys.certificate);
-        command.arg("--ca-cert").arg(&keys.ca_cert);
+/// The files of TLS on the command line of a controller, where the channel is TLS.
+fn add_keys(command: &mut Command, context: &ServiceContext<'_>) {
+    if let Some(keys) = context.keys {
+        for (name, path) in key_options(&keys.controller) {
+            command.arg(format!("--{name}")).arg(path);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, find};
+    use super::{SUBJECTS, of_word};
+    use crate::dut::{self, Dut};
+    use crate::service::ProgramPaths;
+    use crate::settings::{ChannelTransport, FleetSettings, Settings};
+
+    fn refusal(dut: &Dut, fleet: Option<FleetSettings>) -> String {
+        let paths = ProgramPaths::new("weir".into(), "none".into());
+        let settings = Settings { fleet, ..Settings::default() };
+        (dut.check)(dut, &settings, &paths).err().unwrap_or_default()
+    }
 
     #[test]
-    fn names_are_found() {
-        for controller in ALL {
-            assert_eq!(find(controller.name).unwrap().about, controller.about);
+    fn controllers_are_found_by_name_by_command_and_by_address() {
+        for name in ["weir-python", "ovs-testcontroller", "os-ken"] {
+            assert!(SUBJECTS.iter().any(|one| one.name == name), "{name}");
+            assert!(dut::find(name).unwrap().is_controller, "{name}");
         }
-        assert!(find("nothing").is_none());
+        assert_eq!(of_word("mine=./mine {port}").unwrap().unwrap().name, "mine");
+        assert_eq!(dut::find("tcp:127.0.0.1").unwrap().name, "tcp:127.0.0.1");
+        assert!(of_word("tcp:127.0.0.1:none").err().unwrap().contains("tcp:HOST:PORT"));
+        assert!(of_word("mine=./mine").unwrap().is_none(), "a switch");
+        assert!(of_word("=./mine {port}").is_err());
+    }
+
+    #[test]
+    fn what_a_controller_lacks_is_named() {
+        let find = |name| dut::find(name).unwrap();
+        let ovs = find("ovs-testcontroller");
+        assert!(refusal(ovs, None).contains("no packets cross it"));
+        assert_eq!(refusal(ovs, Some(FleetSettings::default())), "");
+        let many = FleetSettings { switches: Some(17), ..FleetSettings::default() };
+        assert!(refusal(ovs, Some(many)).contains("at most 16"));
+        let rest = || Some(FleetSettings { has_rest: true, ..FleetSettings::default() });
+        assert!(refusal(ovs, rest()).contains("fleet.rest"));
+        assert_eq!(refusal(find("mine=./mine {port} {rest}"), rest()), "");
+        assert!(refusal(find("tcp:127.0.0.1"), rest()).contains("fleet.rest"));
+        let (paths, fleet) =
+            (ProgramPaths::new("weir".into(), "none".into()), Some(<_>::default()));
+        let tls = Settings { fleet, transport: Some(ChannelTransport::Tls), ..Settings::default() };
+        let tcp = find("tcp:127.0.0.1");
+        let plain = (tcp.check)(tcp, &tls, &paths).unwrap_err();
+        assert!(plain.contains("ssl:HOST:PORT"), "{plain}");
+        assert!(
+            refusal(find("ssl:127.0.0.1"), Some(FleetSettings::default())).contains("weir pki")
+        );
     }
 }

@@ -22,8 +22,8 @@ pub fn scenario() -> Result<Scenario, ScenarioError> {
 
 /// The switches that it is measured on, and what the reader should know of those that are not.
 #[must_use]
-pub fn duts(paths: &ProgramPaths, kind: TestbedKind) -> (Vec<&'static dyn Dut>, Vec<String>) {
-    let mut duts: Vec<&'static dyn Dut> = dut::find("weir").into_iter().collect();
+pub fn duts(paths: &ProgramPaths, kind: TestbedKind) -> (Vec<&'static Dut>, Vec<String>) {
+    let mut duts: Vec<&'static Dut> = dut::find("weir").into_iter().collect();
     match missing(paths) {
         None if kind == TestbedKind::Kernel => duts.extend(dut::find("ovs")),
         None => {}
@@ -40,8 +40,10 @@ pub fn duts(paths: &ProgramPaths, kind: TestbedKind) -> (Vec<&'static dyn Dut>, 
 
 /// The peer that the comparison needs, if it is missing.
 fn missing(paths: &ProgramPaths) -> Option<Missing> {
-    let dut = dut::find("ovs")?.programs(paths);
-    let controller = (controller::find("os-ken")?.programs)(paths);
+    let dut = dut::find("ovs")?;
+    let dut = (dut.programs)(dut, paths);
+    let controller = controller::find("os-ken")?;
+    let controller = (controller.programs)(controller, paths);
     dut.and(controller).err()
 }
 

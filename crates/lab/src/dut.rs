@@ -5,37 +5,120 @@
 //! that is given its ports and what decides where packets go; nothing else about it is known here.
 
 mod command;
-mod controllers;
 pub(crate) mod counters;
 mod external;
 mod in_kernel;
-pub mod inventory;
-pub(crate) mod ovs;
+mod ovs;
 mod ovs_dpdk;
-pub(crate) mod telemetry;
-pub(crate) mod testpmd;
+mod testpmd;
 mod weir;
 mod wire;
 
-use std::net::TcpStream;
+use std::net::{SocketAddrV4, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use channel::{Endpoint, Tls};
+use anyhow::{Result, anyhow};
+use channel::{Endpoint, Tls, TlsFiles};
 use programs::tools::{Missing, Program};
 
-use crate::keys::ChannelKeys;
+use crate::controller;
+pub(crate) use crate::controller::{COMMAND_ABOUT, RUNNING_ABOUT, SUBJECTS as CONTROLLERS};
 use crate::names;
-use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::{CacheSet, Forwarding, Replay, Settings};
+use crate::service::{ProgramPaths, Service, ServiceContext};
+use crate::settings::{AppKind, CacheSet, Forwarding, Replay, ReplayDevices, Settings};
 use crate::testbed::external::Wiring;
 use crate::testbed::{PortName, Testbed};
-pub(crate) use controllers::{ALL as CONTROLLERS, COMMAND_ABOUT, RUNNING_ABOUT};
 pub use counters::DutCounters;
+
+/// A switch or a controller. A row names what differs from [`Dut::new`].
+#[derive(Debug)]
+pub struct Dut {
+    /// Its name on the command line and in reports.
+    pub name: &'static str,
+    /// A user's word for it: the name, or `NAME=PROGRAM`.
+    pub word: &'static str,
+    /// One sentence about it.
+    pub about: &'static str,
+    /// Whether a user brings it along, so that its absence is a wrong argument.
+    pub is_given: bool,
+    /// Whether its hosts' devices may leave checksums and segmentation to others.
+    pub has_offloads: bool,
+    /// Whether it is the link between both hosts, without any switch.
+    pub is_wire: bool,
+    /// Whether it runs on between the lab's starts, with the entries of the start before.
+    pub keeps_entries: bool,
+    /// Whether its start returns when its ports are open; else frames that cross show it.
+    pub reports_ready: bool,
+    /// Whether it can be run on in-memory ports.
+    pub has_memory_ports: bool,
+    /// Whether emulated switches can load it.
+    pub is_controller: bool,
+    /// Whether the lab can start the controller with TLS.
+    pub has_tls: bool,
+    /// About how long it takes to start and to end.
+    pub start_cost: Duration,
+    /// That of each of its bridges.
+    pub bridge_cost: Duration,
+    /// Ends of its links, where the lab does not make the links itself.
+    pub wiring: fn(&ProgramPaths) -> Result<Option<Wiring>, Missing>,
+    /// Why it does not replay a trace by itself, between such devices.
+    pub replays: fn(&Replay) -> Result<(), String>,
+    /// Why it cannot run with these settings; reports say "not supported" with these words.
+    pub check: fn(&Dut, &Settings, &ProgramPaths) -> Result<(), String>,
+    /// The programs that it consists of, none where it is a part of the kernel; or the remedy for
+    /// one that is missing.
+    pub programs: fn(&Dut, &ProgramPaths) -> Result<Vec<Program>, Missing>,
+    /// Starts it and returns when its ports are open; or what the program said.
+    pub start: fn(&DutPlan<'_>) -> Result<StartedDut>,
+    /// Starts a controller with an application and returns when it listens at the address.
+    pub serve: fn(&ServiceContext<'_>, AppKind, SocketAddrV4) -> Result<Service>,
+}
+
+impl Dut {
+    /// One without any program, of which nothing is to be known.
+    #[must_use]
+    pub const fn new(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            word: name,
+            about,
+            is_given: false,
+            has_offloads: false,
+            is_wire: false,
+            keeps_entries: false,
+            reports_ready: true,
+            has_memory_ports: false,
+            is_controller: false,
+            has_tls: false,
+            start_cost: Duration::from_millis(200),
+            bridge_cost: Duration::ZERO,
+            wiring: |_| Ok(None),
+            replays: |_| Err("replays no trace by itself".to_owned()),
+            check: |_, _, _| Ok(()),
+            programs: |_, _| Ok(Vec::new()),
+            start: |_| Ok(StartedDut::default()),
+            serve: |_, _, _| Err(anyhow!("is no controller")),
+        }
+    }
+
+    /// The same of a user's word, which stays for as long as the lab runs.
+    pub(crate) fn with_word(self, word: &str, name: &str, about: &str) -> &'static Self {
+        let [word, name, about] = [word, name, about].map(|text| &*String::leak(text.to_owned()));
+        Box::leak(Box::new(Self { word, name, about, ..self }))
+    }
+
+    /// What a user's word has behind the name: a program, or a command.
+    pub(crate) fn behind_name(&self) -> &'static str {
+        self.word.split_once('=').map_or("", |(_, behind)| behind)
+    }
+}
 
 /// The settings of a switch under test.
 #[derive(Clone, Copy, Debug)]
 pub struct DutPlan<'a> {
+    /// The switch.
+    pub dut: &'a Dut,
     /// Place where the service runs.
     pub context: ServiceContext<'a>,
     /// The testbed, for what is a part of the kernel.
@@ -48,8 +131,6 @@ pub struct DutPlan<'a> {
     pub controller: Option<&'a str>,
     /// Endpoint of each bridge's OpenFlow connections; the ports are those of the first.
     pub listen: &'a [Endpoint],
-    /// Keys and certificates, where the channel is TLS.
-    pub keys: Option<&'a ChannelKeys>,
     /// Settings of the run.
     pub settings: &'a Settings,
 }
@@ -58,12 +139,12 @@ impl<'a> DutPlan<'a> {
     /// The names of its ports' devices, where it has no others.
     ///
     /// # Errors
-    /// There are ports of another kind; `dut` has none of those.
-    pub fn devices(&self, dut: &str) -> Result<Vec<&'a str>, ServiceError> {
+    /// There are ports of another kind; the switch has none of those.
+    pub fn devices(&self) -> Result<Vec<&'a str>> {
         let device = |port: &'a PortName| match port {
             PortName::Device(device) => Ok(device.as_str()),
             PortName::Memory(_) | PortName::Dpdk(_) => {
-                Err(ServiceError::Unfit(format!("{dut} has ports of the kernel only: run as root")))
+                Err(anyhow!("{} has ports of the kernel only: run as root", self.dut.name))
             }
         };
         self.ports.iter().map(device).collect()
@@ -77,7 +158,7 @@ impl<'a> DutPlan<'a> {
 }
 
 /// A switch that runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct StartedDut {
     /// Its programs; what is a part of the kernel has none.
     pub service: Service,
@@ -98,18 +179,11 @@ pub struct StartedDut {
 }
 
 impl StartedDut {
-    /// A switch without an OpenFlow channel.
-    #[must_use]
-    pub fn without_channel(service: Service) -> Self {
-        let (bridges, connection, tls) = (Vec::new(), None, None);
-        Self { service, bridges, connection, tls, tier: None, counters: None, rest: None }
-    }
-
     /// A switch that takes connections where the plan says.
     #[must_use]
     pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
         let bridges = plan.listen.iter().cloned().map(Endpoint::into_active).collect();
-        Self { bridges, ..Self::without_channel(service) }
+        Self { service, bridges, ..Self::default() }
     }
 }
 
@@ -125,140 +199,27 @@ pub fn bridge_socket(index: usize) -> String {
     format!("{}.mgmt", bridge_name(index))
 }
 
-/// Names of a switch under test.
-#[derive(Clone, Copy, Debug)]
-pub struct DutId {
-    name: &'static str,
-    word: &'static str,
-    about: &'static str,
-}
-
-impl DutId {
-    /// One that is known by its name.
-    pub(crate) const fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, word: name, about }
-    }
-
-    /// One of a user's word, which stays for as long as the lab runs.
-    fn of_word(word: &str, name: &str, about: String) -> Self {
-        let [word, name] = [word, name].map(|text| &*String::leak(text.to_owned()));
-        Self { name, word, about: String::leak(about) }
-    }
-}
-
-/// A switch under test.
-pub trait Dut: Sync {
-    /// Its names.
-    fn id(&self) -> DutId;
-
-    /// Its name on the command line and in reports.
-    fn name(&self) -> &'static str {
-        self.id().name
-    }
-
-    /// Its word for [`find`], where more than the name belongs to it.
-    fn word(&self) -> &'static str {
-        self.id().word
-    }
-
-    /// One sentence about it.
-    fn about(&self) -> &'static str {
-        self.id().about
-    }
-
-    /// Why it cannot run with these settings; reports say "not supported" with these words.
-    ///
-    /// # Errors
-    /// The reason.
-    fn check(&self, settings: &Settings, paths: &ProgramPaths) -> Result<(), String>;
-
-    /// Whether its hosts' devices may leave checksums and segmentation to others.
-    fn has_offloads(&self) -> bool {
-        false
-    }
-
-    /// Whether it is the link between both hosts, without any switch.
-    fn is_wire(&self) -> bool {
-        false
-    }
-
-    /// Ends of its links, where the lab does not make the links itself.
-    ///
-    /// # Errors
-    /// [`Missing`] with the remedy.
-    fn wiring(&self, _paths: &ProgramPaths) -> Result<Option<Wiring>, Missing> {
-        Ok(None)
-    }
-
-    /// Whether it runs on between the lab's starts, with the entries of the start before.
-    fn keeps_entries(&self) -> bool {
-        false
-    }
-
-    /// Whether its start returns when its ports are open; else frames that cross show it.
-    fn reports_ready(&self) -> bool {
-        true
-    }
-
-    /// Whether it replays a trace by itself, between such devices.
-    ///
-    /// # Errors
-    /// The reason why it does not.
-    fn replays(&self, _replay: &Replay) -> Result<(), String> {
-        Err("replays no trace by itself".to_owned())
-    }
-
-    /// Whether emulated switches can load it.
-    fn is_controller(&self) -> bool {
-        false
-    }
-
-    /// Whether it can be run on in-memory ports.
-    fn has_memory_ports(&self) -> bool {
-        false
-    }
-
-    /// About how long it takes to start and to end.
-    fn start_cost(&self, _settings: &Settings) -> Duration {
-        Duration::from_millis(200)
-    }
-
-    /// The programs that it consists of; none where it is a part of the kernel.
-    ///
-    /// # Errors
-    /// [`Missing`] with the remedy.
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(Vec::new())
-    }
-
-    /// Starts it and returns when its ports are open.
-    ///
-    /// # Errors
-    /// `ServiceError` with what the program said.
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError>;
-}
-
 /// Every switch under test.
-pub const ALL: &[&dyn Dut] = &[
+pub const ALL: &[&Dut] = &[
     &weir::WEIR,
     &weir::WEIR_USER,
     &weir::WEIR_BUSY,
     &weir::WEIR_KERNEL,
     &ovs::OVS,
     &ovs::OVS_TSO,
-    &ovs_dpdk::DpdkOvs,
-    &testpmd::Testpmd,
+    &ovs_dpdk::DPDK_OVS,
+    &testpmd::TESTPMD,
     &in_kernel::LINUX_BRIDGE,
     &in_kernel::PEER_REDIRECT,
-    &external::External,
+    &external::EXTERNAL,
     WIRE,
 ];
 
 /// The path without a switch, as one of the switches.
-pub const WIRE: &dyn Dut = &wire::DirectLink("wire");
+pub const WIRE: &Dut = &wire::link("wire");
 
 /// The same in every campaign, for the floor of its figures. No switch has such a name.
-pub const FLOOR: &dyn Dut = &wire::DirectLink("the lab's own floor");
+pub const FLOOR: &Dut = &wire::link("the lab's own floor");
 
 /// A sentence about `NAME=PROGRAM`.
 pub const PROGRAM_ABOUT: &str = "Any switch that PROGRAM runs, with its orders in the \
@@ -299,54 +260,112 @@ fn one_thread(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
+/// Why a switch that is linked with DPDK does not replay a trace between such devices.
+fn replays_by_dpdk(replay: &Replay) -> Result<(), String> {
+    match replay.devices {
+        ReplayDevices::Dpdk => Ok(()),
+        ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
+    }
+}
+
+/// The files of a user's own TLS: private key, certificate and that of the authority.
+pub(crate) fn tls_files(
+    [private_key, certificate, ca_cert]: [&Option<PathBuf>; 3],
+) -> Option<TlsFiles> {
+    Some(TlsFiles {
+        private_key: private_key.clone()?,
+        certificate: certificate.clone()?,
+        ca_cert: ca_cert.clone()?,
+    })
+}
+
 /// Switches that the tests of the run bring along.
 #[cfg(not(test))]
-const FAKES: &[&dyn Dut] = &[];
+const FAKES: &[&Dut] = &[];
 #[cfg(test)]
 use crate::campaign::fake::DUTS as FAKES;
 
-/// The switch of that name; `weir=PATH` is another build of Weir's, `NAME=PROGRAM` is one that a
-/// program runs.
+/// The switch of that name, if there is one.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Dut> {
-    let all = ALL.iter().chain(CONTROLLERS).chain(FAKES);
-    let known = all.copied().find(|dut| dut.name() == name);
-    let known = known.or_else(|| controllers::of_word(name).ok().flatten());
-    known.or_else(|| weir::other_build(name)).or_else(|| command::of_word(name).ok())
+pub fn find(name: &str) -> Option<&'static Dut> {
+    named(name).ok()
 }
 
-/// The switch of that name, of which there must be one.
+/// The switch of that name, of which there must be one; `weir=PATH` is another build of Weir's,
+/// `NAME=PROGRAM` is one that a program runs.
 ///
 /// # Errors
 /// Names those that there are.
-pub fn named(name: &str) -> anyhow::Result<&'static dyn Dut> {
-    let known = ALL.iter().chain(CONTROLLERS).map(|dut| dut.name());
+pub fn named(name: &str) -> Result<&'static Dut> {
+    let mut all = ALL.iter().chain(CONTROLLERS).chain(FAKES).copied();
+    if let Some(known) = all.find(|dut| dut.name == name) {
+        return Ok(known);
+    }
+    if let Some(controller) = controller::of_word(name).map_err(anyhow::Error::msg)? {
+        return Ok(controller);
+    }
+    if let Some(build) = weir::other_build(name) {
+        return Ok(build);
+    }
+    if name.contains('=') {
+        return command::of_word(name).map_err(anyhow::Error::msg);
+    }
+    let known = ALL.iter().chain(CONTROLLERS).map(|dut| dut.name);
     let known = known.chain(["NAME=PROGRAM (a switch of yours: docs/lab.md)"]);
-    let unknown = || match (controllers::of_word(name), command::of_word(name)) {
-        (Err(why), _) => why,
-        (Ok(_), Err(why)) if name.contains('=') => why,
-        (Ok(_), Err(_) | Ok(_)) => names::unknown("switch under test", name, known),
-    };
-    find(name).ok_or_else(|| anyhow::Error::msg(unknown()))
+    Err(anyhow::Error::msg(names::unknown("switch under test", name, known)))
+}
+
+/// Fails where a switch that a user brings along is not there, before anything is started.
+///
+/// # Errors
+/// [`Missing`] with its name and the remedy.
+pub fn ensure_given(duts: &[&Dut], paths: &ProgramPaths) -> Result<(), Missing> {
+    for dut in duts.iter().filter(|dut| dut.is_given) {
+        (dut.programs)(dut, paths)
+            .map_err(|Missing(why)| Missing(format!("{}: {why}", dut.word)))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, find};
+    use super::{ALL, ensure_given, find};
+    use crate::controller;
+    use crate::service::ProgramPaths;
 
     #[test]
     fn names_are_found_and_differ() {
         let all: Vec<_> = ALL.iter().chain(super::CONTROLLERS).collect();
         for (index, dut) in all.iter().enumerate() {
-            assert_eq!(find(dut.name()).unwrap().about(), dut.about());
-            assert!(!dut.about().is_empty());
-            assert!(all[..index].iter().all(|other| other.name() != dut.name()));
+            assert_eq!(find(dut.name).unwrap().about, dut.about);
+            assert!(!dut.about.is_empty());
+            assert!(all[..index].iter().all(|other| other.name != dut.name));
+        }
+        for one in controller::ALL {
+            assert_eq!(controller::find(one.name).unwrap().about, one.about);
         }
         assert!(find("nothing").is_none() && find("weir=").is_none());
-        assert_eq!(find("weir=/old/weir").unwrap().name(), "weir=/old/weir");
-        assert_eq!(find("mine=./mine.sh").unwrap().name(), "mine");
+        assert_eq!(find("weir=/old/weir").unwrap().name, "weir=/old/weir");
+        assert_eq!(find("mine=./mine.sh").unwrap().name, "mine");
         let error = |name| super::named(name).err().unwrap().to_string();
         assert!(error("ovs=./mine.sh").contains("the lab's own"), "{}", error("ovs=./mine.sh"));
         assert!(error("mine").contains("NAME=PROGRAM"), "{}", error("mine"));
+    }
+
+    #[test]
+    fn what_a_user_brings_along_is_there_before_a_start() {
+        let paths = ProgramPaths::new("weir".into(), "none".into());
+        let missing = |name| ensure_given(&[find(name).unwrap()], &paths).err();
+        for (name, why) in [
+            ("mine=/nope", "mine=/nope: /nope is not there"),
+            ("weir=/nope", "weir=/nope: /nope is not there"),
+            ("external", "external: no inventory of the switch: --inventory FILE"),
+        ] {
+            let error = missing(name).unwrap().to_string();
+            assert!(error.starts_with(why), "{error}");
+        }
+        for name in ["mine=sh", "weir=sh", "weir", "ovs-dpdk", "os-ken", "tcp:127.0.0.1"] {
+            assert_eq!(missing(name), None, "{name}");
+        }
     }
 }

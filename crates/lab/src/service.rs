@@ -3,16 +3,19 @@
 //! Dropping a [`Service`] ends its programs, last started first.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
 
+use anyhow::anyhow;
+use channel::TlsFiles;
 use netdev::sys::netns::Namespace;
 use netdev::sys::peer_redirect::PeerRedirect;
 use openflow::Version;
 use programs::cancel::Cancel;
 use programs::cpu_share::{CpuGroup, GroupError};
-use programs::process::{self, Process};
+use programs::process::{Process, ProcessError};
 use programs::{clean, scratch};
 
+use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
 
 /// Paths of programs that are not found in `PATH`.
@@ -28,7 +31,6 @@ pub struct ProgramPaths {
 
 impl ProgramPaths {
     /// Weir's binary and os-ken's virtual environment, and no other switch.
-    #[must_use]
     pub fn new(weir: PathBuf, os_ken_dir: PathBuf) -> Self {
         Self { weir, os_ken_dir, inventory: None }
     }
@@ -43,75 +45,66 @@ pub struct ServiceContext<'a> {
     pub dir: &'a Path,
     /// The OpenFlow version to speak, and no other.
     pub version: Version,
+    /// Keys and certificates, where the channel is TLS.
+    pub keys: Option<&'a ChannelKeys>,
     /// Paths.
     pub paths: &'a ProgramPaths,
     /// Ends every wait.
     pub cancel: &'a Cancel,
 }
 
-/// Why a service did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServiceError {
-    /// One of its programs.
-    #[error(transparent)]
-    Process(#[from] process::ProcessError),
-    /// A program of others is missing.
-    #[error(transparent)]
-    Missing(#[from] programs::tools::Missing),
-    /// A file could not be written.
-    #[error("cannot write {path}: {source}")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A step of its configuration failed.
-    #[error("`{command}` failed: {output}")]
-    Step {
-        /// The command.
-        command: String,
-        /// Its output.
-        output: String,
-    },
-    /// The testbed has no ports that this switch can use.
-    #[error("{0}")]
-    Unfit(String),
-    /// It cannot be held to its share of a core.
-    #[error(transparent)]
-    CpuShare(#[from] GroupError),
+impl ServiceContext<'_> {
+    /// Starts a program there.
+    pub fn start(&self, name: &str, command: Command) -> Result<Process, ProcessError> {
+        Process::start(name, command, self.namespace, self.dir)
+    }
+
+    /// Writes a file in its folder; the path.
+    pub fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+        let path = self.dir.join(name);
+        std::fs::write(&path, text)
+            .map_err(|error| anyhow!("cannot write {}: {error}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// The files of TLS by the names of the options of Weir's programs and of Open vSwitch's.
+pub(crate) fn key_options(files: &TlsFiles) -> [(&'static str, String); 3] {
+    let text = |path: &Path| path.display().to_string();
+    [
+        ("private-key", text(&files.private_key)),
+        ("certificate", text(&files.certificate)),
+        ("ca-cert", text(&files.ca_cert)),
+    ]
 }
 
 /// Running programs.
 #[derive(Debug, Default)]
 pub struct Service {
-    programs: Vec<Process>,
+    /// The programs, in the order of their starts.
+    pub programs: Vec<Process>,
     watched: Vec<Watched>,
-    commands: Vec<String>,
-    in_kernel: Option<PeerRedirect>,
-    /// Folder by whose mark children are found of programs that start some.
-    children_of: Option<PathBuf>,
+    /// Every command that was run, in order.
+    pub commands: Vec<String>,
+    /// Programs of the kernel, at their hooks as long as the service is there.
+    pub in_kernel: Option<PeerRedirect>,
+    /// The scratch folder of programs that start others: those carry its mark, are watched with
+    /// them, and are ended after them.
+    pub children_of: Option<PathBuf>,
 }
 
 impl Service {
-    /// Nothing yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    /// One program, whose CPU time is watched. `cores_max` is how many cores it can use at once,
+    /// and 0 where there is no limit.
+    pub fn of(process: Process, role: ProcessRole, cores_max: usize) -> Self {
+        let mut service = Self::default();
+        service.add(process, Some(role), cores_max);
+        service
     }
 
-    /// Whatever the programs start whose scratch folder is `folder` is a part of it too: watched
-    /// with them, and ended after them.
-    #[must_use]
-    pub fn with_children(mut self, folder: &Path) -> Self {
-        self.children_of = Some(folder.to_owned());
-        self
-    }
-
-    /// Adds a program; with a role its CPU time is watched. `cores_max` is how many cores it can
-    /// use at once, and 0 where there is no limit.
+    /// Adds a program; with a role its CPU time is watched.
     pub fn add(&mut self, process: Process, role: Option<ProcessRole>, cores_max: usize) {
-        self.note_command(process.command().to_owned());
+        self.commands.push(process.command().to_owned());
         if let Some(role) = role {
             let name = process.name().to_owned();
             let cores_max = (cores_max > 0).then_some(cores_max as f64);
@@ -120,19 +113,11 @@ impl Service {
         self.programs.push(process);
     }
 
-    /// Keeps programs of the kernel at their hooks as long as the service is there.
-    pub fn keep_in_kernel(&mut self, programs: PeerRedirect) {
-        self.in_kernel = Some(programs);
-    }
-
     /// Holds all programs together to the share of a group, where there is one, from now on.
-    ///
-    /// # Errors
-    /// The kernel refuses it, or there is no program.
-    pub fn held_to(mut self, group: Option<&CpuGroup>) -> Result<Self, ServiceError> {
+    pub fn held_to(mut self, group: Option<&CpuGroup>) -> Result<Self, GroupError> {
         let Some(group) = group else { return Ok(self) };
         if self.programs.is_empty() {
-            return Err(GroupError::NoProgram.into());
+            return Err(GroupError::NoProgram);
         }
         self.programs.iter().try_for_each(|program| group.add(program.pid()))?;
         let cores = group.share().cores();
@@ -143,13 +128,7 @@ impl Service {
         Ok(self)
     }
 
-    /// Notes a command that was run to configure the service.
-    pub fn note_command(&mut self, command: String) {
-        self.commands.push(command);
-    }
-
     /// The programs whose CPU time is watched, and the children that they have now.
-    #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
         let mut all = self.watched.clone();
         let (Some(folder), Some(first)) = (&self.children_of, self.watched.first()) else {
@@ -163,43 +142,14 @@ impl Service {
         all
     }
 
-    /// Every command that was run, in order.
-    #[must_use]
-    pub fn commands(&self) -> &[String] {
-        &self.commands
-    }
-
     /// The last lines of every program's output.
-    #[must_use]
     pub fn tails(&self) -> String {
         let tail = |process: &Process| format!("{}:\n{}\n", process.name(), process.tail());
         self.programs.iter().map(tail).collect()
     }
 
-    /// Waits until the output of the program of that name is as wanted; `what` says in an error
-    /// what it did not do.
-    ///
-    /// # Errors
-    /// The program ends before or does not do it within `limit`, or the run was interrupted.
-    pub fn wait_for_output(
-        &mut self,
-        name: &str,
-        what: &str,
-        limit: Duration,
-        cancel: &Cancel,
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<(), process::ProcessError> {
-        for program in self.programs.iter_mut().filter(|program| program.name() == name) {
-            program.wait_until(what, limit, cancel, |program| is_wanted(&program.output()))?;
-        }
-        Ok(())
-    }
-
     /// Fails if one of the programs has ended.
-    ///
-    /// # Errors
-    /// [`process::ProcessError::Ended`] with the end of its log.
-    pub fn check(&mut self) -> Result<(), process::ProcessError> {
+    pub fn check(&mut self) -> Result<(), ProcessError> {
         self.programs.iter_mut().try_for_each(Process::check)
     }
 }

@@ -1,6 +1,6 @@
 //! One start of one cell: testbed, controller and switch up and joined; everything gone on drop.
 
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,33 +9,30 @@ use anyhow::Context as _;
 use channel::{Endpoint, Tls};
 use control::ControlCommand;
 use files::proc::ProcFolder;
-use generator::method::TrialInput;
+use generator::method::{TrialInput, TrialOutput};
 use netdev::sys::netns::Namespace;
 use openflow::flow::{FlowMod, FlowStatsRequest};
-use openflow::message::MultipartRequestBody;
-use openflow::{Message, Version};
+use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::{Message, PortNo, Version};
 use programs::cancel::{Cancel, Stopped};
 use programs::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
 use programs::listening::free_ports;
-use programs::process;
+use programs::process::ProcessError;
 use serde::{Deserialize, Serialize};
 
-use crate::controller::{ControllerPlan, ControllerProgram};
 use crate::dut::counters::ask;
 use crate::dut::{Dut, DutCounters, DutPlan, StartedDut, bridge_socket};
 use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
-use crate::service::{self, ProgramPaths, Service, ServiceContext};
-use crate::settings::AppKind;
-use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
+use crate::service::{ProgramPaths, Service, ServiceContext};
+use crate::settings::{AppKind, ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
-use crate::testbed::PortName;
 use crate::testbed::external::ExternalTestbed;
 use crate::testbed::fleet::FleetTestbed;
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
-use crate::testbed::{CONTROLLER_PORT, Testbed};
+use crate::testbed::{CONTROLLER_PORT, PortName, Testbed};
 use crate::trial_error::TrialError;
 
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
@@ -69,84 +66,64 @@ pub enum SetupError {
     Io(#[from] std::io::Error),
     /// The switch under test.
     #[error("switch under test: {0}")]
-    Dut(service::ServiceError),
+    Dut(anyhow::Error),
     /// The controller.
     #[error("controller: {0}")]
-    Controller(service::ServiceError),
-    /// The replay that the switch was to run, or the cores of a controller.
-    #[error("{0}")]
-    Replay(String),
+    Controller(anyhow::Error),
     /// A text of the settings is no value.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The channel's keys and certificates could not be made.
-    #[error("the channel's keys: {0}")]
-    Keys(String),
     /// Programs cannot be held to a CPU share here.
     #[error(transparent)]
     CpuShare(#[from] GroupError),
     /// The switch answers a group, a meter or a flow entry with an error.
     #[error(transparent)]
     Refused(RefusedMessage),
-    /// The lab's own OpenFlow connection.
+    /// The replay that the switch was to run, the cores of a controller, the channel with its keys,
+    /// or the path that no packet crosses.
     #[error("{0}")]
-    Channel(String),
-    /// Both run, but no packet crosses.
-    #[error("no packet crossed within {limit_s} s: {last}\n{logs}", limit_s = PATH_LIMIT.as_secs())]
-    NoPath {
-        /// Result of the last try.
-        last: String,
-        /// The end of every program's log.
-        logs: String,
-    },
+    Unfit(String),
 }
 
 impl SetupError {
     /// Why the cell is not supported, if it is not: the switch refused a message, its program says
     /// so by its exit code, or nothing here holds a program to a CPU share.
-    #[must_use]
     pub fn refusal(&self) -> Option<String> {
-        match self {
-            Self::Dut(service::ServiceError::Process(ended))
-                if ended.code() == Some(UNSUPPORTED) =>
-            {
-                let reason = ended.tail().lines().last().unwrap_or_default().trim();
-                Some(if reason.is_empty() { "its program gives no reason" } else { reason }.into())
-            }
-            Self::Refused(refused) => Some(refused.to_string()),
-            Self::CpuShare(error)
-            | Self::Dut(service::ServiceError::CpuShare(error))
-            | Self::Controller(service::ServiceError::CpuShare(error)) => Some(error.to_string()),
-            Self::Stopped(_)
-            | Self::Io(_)
-            | Self::Dut(_)
-            | Self::Controller(_)
-            | Self::Replay(_)
-            | Self::Settings(_)
-            | Self::Keys(_)
-            | Self::Channel(_)
-            | Self::NoPath { .. } => None,
+        let (part, is_dut) = match self {
+            Self::Refused(refused) => return Some(refused.to_string()),
+            Self::CpuShare(error) => return Some(error.to_string()),
+            Self::Dut(error) => (error, true),
+            Self::Controller(error) => (error, false),
+            Self::Stopped(_) | Self::Io(_) | Self::Settings(_) | Self::Unfit(_) => return None,
+        };
+        if let Some(error) = part.downcast_ref::<GroupError>() {
+            return Some(error.to_string());
         }
+        let ended = part.downcast_ref::<ProcessError>().filter(|_| is_dut)?;
+        let reason = ended.tail().lines().last().unwrap_or_default().trim();
+        let reason = if reason.is_empty() { "its program gives no reason" } else { reason };
+        (ended.code() == Some(UNSUPPORTED)).then(|| reason.to_owned())
     }
 
     /// Whether the whole run is to end.
-    #[must_use]
     pub fn is_stop(&self) -> bool {
-        let is_stop = |error: &service::ServiceError| {
-            matches!(error, service::ServiceError::Process(process::ProcessError::Stopped(_)))
+        let of = |error: &anyhow::Error| {
+            let process = error.downcast_ref::<ProcessError>();
+            error.is::<Stopped>() || matches!(process, Some(ProcessError::Stopped(_)))
         };
         matches!(self, Self::Stopped(_))
-            || matches!(self, Self::Dut(error) | Self::Controller(error) if is_stop(error))
+            || matches!(self, Self::Dut(error) | Self::Controller(error) if of(error))
     }
 }
 
 /// A running cell. The order of the fields is the order in which they go.
 #[derive(Debug)]
 pub struct Setup {
-    client: Option<Mutex<SwitchClient>>,
-    dut: StartedDut,
-    /// The switches behind it in a line, each with the lab's connection to it.
-    further: Vec<(StartedDut, Option<SwitchClient>)>,
+    /// The lab's own connections, where the switches forward by flow entries: to the switch under
+    /// test, and to those behind it.
+    clients: Vec<Mutex<SwitchClient>>,
+    /// The switch under test, and those behind it in a line.
+    line: Vec<StartedDut>,
     controller: Option<Service>,
     /// Groups that hold their programs to a CPU share.
     #[expect(dead_code, reason = "held until the programs have ended")]
@@ -154,9 +131,10 @@ pub struct Setup {
     bed: Testbed,
     /// The lab's side of the channel, where that is TLS.
     tls: Option<Tls>,
-    version: Version,
+    /// The version of OpenFlow, of the settings.
+    pub version: Version,
     /// The load of the flow entries, until the barrier after them was answered.
-    loaded: Option<Loaded>,
+    pub loaded: Option<Loaded>,
     /// Bytes of memory that the switch held before that.
     empty_bytes: u64,
 }
@@ -166,9 +144,9 @@ pub struct SetupParts<'a> {
     /// Settings of all parts.
     pub settings: &'a Settings,
     /// The switch under test.
-    pub dut: &'a dyn Dut,
+    pub dut: &'a Dut,
     /// The controller, where one decides.
-    pub controller: Option<&'a ControllerProgram>,
+    pub controller: Option<&'a Dut>,
     /// The testbed.
     pub kind: TestbedKind,
     /// Paths.
@@ -182,17 +160,16 @@ pub struct SetupParts<'a> {
 impl SetupParts<'_> {
     fn bed(&self) -> Result<Testbed, SetupError> {
         let settings = self.settings;
+        let unfit = |error: anyhow::Error| SetupError::Unfit(format!("{error:#}"));
         if let Some(replay) = &settings.replay {
             let bed = ReplayTestbed::new(settings, replay, self.dir);
-            let bed = bed.map_err(|error| SetupError::Replay(format!("{error:#}")))?;
-            return Ok(Testbed::Replay(bed));
+            return Ok(Testbed::Replay(bed.map_err(unfit)?));
         }
         if settings.fleet.is_some() {
-            let bed = FleetTestbed::new(settings, !self.dut.keeps_entries());
-            let bed = bed.map_err(|error| SetupError::Replay(format!("{error:#}")))?;
-            return Ok(Testbed::Fleet(bed));
+            let bed = FleetTestbed::new(settings, !self.dut.keeps_entries);
+            return Ok(Testbed::Fleet(bed.map_err(unfit)?));
         }
-        let wiring = self.dut.wiring(self.paths);
+        let wiring = (self.dut.wiring)(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
             let (rate_bps, places) = (settings.port_rate().0, (&*self.paths.weir, self.dir));
             let bed = ExternalTestbed::start(&wiring, rate_bps, places, self.cancel);
@@ -207,8 +184,8 @@ impl SetupParts<'_> {
                 port_rate,
                 control_rate,
                 // A shaped link carries frames of a wire, for every switch.
-                has_offloads: port_rate.0.is_none() && self.dut.has_offloads(),
-                is_wire: self.dut.is_wire(),
+                has_offloads: port_rate.0.is_none() && self.dut.has_offloads,
+                is_wire: self.dut.is_wire,
             })?),
             TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(self.dir)?),
         })
@@ -217,29 +194,24 @@ impl SetupParts<'_> {
     /// Endpoint at which each bridge takes OpenFlow connections: a Unix socket in the switch's
     /// folder, or TCP where the channel itself is measured.
     fn listen(&self, bed: &Testbed, dut_dir: &Path) -> Result<Vec<Endpoint>, SetupError> {
-        let settings = self.settings;
+        let (settings, count) = (self.settings, self.settings.bridges());
         // With a controller the bridges connect to that.
-        let is_tcp =
-            settings.is_channel_measured() && settings.forwarding() != Forwarding::Controller;
-        let count = settings.bridges();
-        if !is_tcp {
-            let path = |index| dut_dir.join(bridge_socket(index));
-            return Ok((0..count).map(|index| Endpoint::PassiveUnix(path(index))).collect());
+        if !settings.is_channel_measured() || settings.forwarding() == Forwarding::Controller {
+            let socket = |index| Endpoint::PassiveUnix(dut_dir.join(bridge_socket(index)));
+            return Ok((0..count).map(socket).collect());
         }
-        let (host, ports) = match bed.kernel() {
+        let (host, ports): (_, Vec<u16>) = match bed.kernel() {
             Some(_) => {
-                let port = |index| u16::try_from(usize::from(CHANNEL_PORT) + index);
-                let ports = (0..count).map(port).collect::<Result<Vec<u16>, _>>();
-                let most = u16::MAX - CHANNEL_PORT;
-                let ports =
-                    ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
-                (SWITCH_CONTROL_IP, ports)
+                let most = usize::from(u16::MAX - CHANNEL_PORT);
+                if count > most {
+                    return Err(SetupError::Unfit(format!("bridges: {most} at most")));
+                }
+                (SWITCH_CONTROL_IP, (CHANNEL_PORT..).take(count).collect())
             }
             None => (Ipv4Addr::LOCALHOST, free_ports(count)?),
         };
-        let host = host.to_string();
         let endpoint = |port| {
-            let host = host.clone();
+            let host = host.to_string();
             match settings.transport() {
                 ChannelTransport::Plain => Endpoint::PassiveTcp { host, port },
                 ChannelTransport::Tls => Endpoint::PassiveSsl { host, port },
@@ -257,54 +229,56 @@ impl SetupParts<'_> {
         Ok([switch, controller.map(group).transpose()?])
     }
 
-    fn context<'c>(
-        &'c self,
-        dir: &'c Path,
-        namespace: Option<&'c Namespace>,
-        version: Version,
-    ) -> ServiceContext<'c> {
-        ServiceContext { namespace, dir, version, paths: self.paths, cancel: self.cancel }
+    /// Starts the controller, where one decides, in a folder of its own.
+    fn start_controller(
+        &self,
+        context: ServiceContext<'_>,
+        at: SocketAddrV4,
+        group: Option<&CpuGroup>,
+    ) -> Result<Option<Service>, SetupError> {
+        let Some(controller) = self.controller else { return Ok(None) };
+        let dir = &self.dir.join("controller");
+        std::fs::create_dir(dir)?;
+        let app = self.settings.app.unwrap_or(AppKind::Hub);
+        let started = (controller.serve)(&ServiceContext { dir, ..context }, app, at);
+        let held = started.and_then(|service| Ok(service.held_to(group)?));
+        held.map(Some).map_err(SetupError::Controller)
     }
 
     /// Starts each switch of the line, in a folder of its own.
-    fn switches(
+    fn start_line(
         &self,
+        context: ServiceContext<'_>,
         bed: &Testbed,
-        version: Version,
         controller: Option<&str>,
-        keys: Option<&ChannelKeys>,
         group: Option<&CpuGroup>,
-    ) -> Result<Vec<(StartedDut, Option<SwitchClient>)>, SetupError> {
+    ) -> Result<Vec<StartedDut>, SetupError> {
         let (ports, mut line) = (ports(bed), Vec::new());
         for (place, namespace) in switch_namespaces(bed).into_iter().enumerate() {
-            let dir = self.dir.join(format!("dut{}", place + 1));
-            std::fs::create_dir(&dir)?;
-            let listen = self.listen(bed, &dir)?;
+            let dir = &self.dir.join(format!("dut{}", place + 1));
+            std::fs::create_dir(dir)?;
             let plan = DutPlan {
-                context: self.context(&dir, namespace, version),
+                dut: self.dut,
+                context: ServiceContext { namespace, dir, ..context },
                 bed,
                 place,
                 ports: &ports,
                 controller,
-                listen: &listen,
-                keys,
+                listen: &self.listen(bed, dir)?,
                 settings: self.settings,
             };
-            let mut dut = self.dut.start(&plan).map_err(SetupError::Dut)?;
-            dut.service = dut.service.held_to(group).map_err(SetupError::Dut)?;
-            line.push((dut, None));
+            let mut dut = (self.dut.start)(&plan).map_err(SetupError::Dut)?;
+            let held = dut.service.held_to(group);
+            dut.service = held.map_err(|error| SetupError::Dut(error.into()))?;
+            line.push(dut);
         }
         Ok(line)
     }
+}
 
-    fn keys(&self) -> Result<Option<ChannelKeys>, SetupError> {
-        match self.settings.transport() {
-            ChannelTransport::Plain => Ok(None),
-            ChannelTransport::Tls => ChannelKeys::make(&self.dir.join("keys"))
-                .map(Some)
-                .map_err(|error| SetupError::Keys(error.to_string())),
-        }
-    }
+/// The channel's keys and certificates could not be made or read.
+fn keys_error(error: impl std::fmt::Display) -> SetupError {
+    SetupError::Unfit(format!("the channel's keys: {error}"))
 }
 
 /// The switch's ports, in the order of their numbers.
@@ -340,136 +314,116 @@ fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow
 impl Setup {
     /// Starts everything. With a controller it returns when packets cross; else when the switch
     /// has all its groups, meters and flow entries in force.
-    ///
-    /// # Errors
-    /// [`SetupError`] with what the program said.
     pub fn start(parts: &SetupParts<'_>) -> Result<Self, SetupError> {
         parts.cancel.check()?;
-        let controller_dir = parts.dir.join("controller");
-        std::fs::create_dir(&controller_dir)?;
-        let cpu_groups = parts.cpu_groups()?;
-        let (settings, bed) = (parts.settings, parts.bed()?);
+        let [switch_group, controller_group] = parts.cpu_groups()?;
+        let (settings, cancel, bed) = (parts.settings, parts.cancel, parts.bed()?);
         let version = settings.version()?;
-        let (address, port) = match &bed {
-            Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
-            Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
-            Testbed::External(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
-                (Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
-            }
+        let keys = match settings.transport() {
+            ChannelTransport::Plain => None,
+            ChannelTransport::Tls => Some(ChannelKeys::make(&parts.dir.join("keys"))),
         };
-        let keys = parts.keys()?;
+        let keys = keys.transpose().map_err(keys_error)?;
         let keys = keys.as_ref();
-        let controller = match parts.controller {
-            None => None,
-            Some(program) => {
-                let namespace = bed.kernel().map(NetnsTestbed::controller);
-                let plan = ControllerPlan {
-                    context: parts.context(&controller_dir, namespace, version),
-                    app: settings.app.unwrap_or(AppKind::Hub),
-                    address,
-                    port,
-                    keys,
-                };
-                let held =
-                    (program.start)(&plan).and_then(|one| one.held_to(cpu_groups[1].as_ref()));
-                Some(held.map_err(SetupError::Controller)?)
+        let at = match &bed {
+            Testbed::Kernel(_) => SocketAddrV4::new(CONTROLLER_IP, CONTROLLER_PORT),
+            Testbed::Memory(bed) => SocketAddrV4::new(Ipv4Addr::LOCALHOST, bed.controller_port()),
+            Testbed::External(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
+                SocketAddrV4::new(Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
             }
         };
+        let namespace = bed.kernel().map(NetnsTestbed::controller);
+        let (dir, paths) = (parts.dir, parts.paths);
+        let context = ServiceContext { namespace, dir, version, keys, paths, cancel };
+        let controller = parts.start_controller(context, at, controller_group.as_ref())?;
         let transport = if keys.is_some() { "ssl" } else { "tcp" };
-        let target = format!("{transport}:{address}:{port}");
-        let controlled = controller.is_some().then_some(target.as_str());
-        let mut line = parts.switches(&bed, version, controlled, keys, cpu_groups[0].as_ref())?;
-        let (dut, _) = line.remove(0);
+        let target = controller.as_ref().map(|_| format!("{transport}:{at}"));
+        let line = parts.start_line(context, &bed, target.as_deref(), switch_group.as_ref())?;
         let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
-        let tls = tls.map_err(|error| SetupError::Keys(error.to_string()))?;
-        let tls = dut.tls.clone().or(tls);
-        let (client, further, loaded, empty_bytes) = (None, line, None, 0);
+        let tls = line[0].tls.clone().or(tls.map_err(keys_error)?);
         let mut setup = Self {
-            client,
-            dut,
-            further,
+            clients: Vec::new(),
+            line,
             controller,
-            cpu_groups,
+            cpu_groups: [switch_group, controller_group],
             bed,
             tls,
             version,
-            loaded,
-            empty_bytes,
+            loaded: None,
+            empty_bytes: 0,
         };
         match settings.forwarding() {
-            Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
-            Forwarding::Flows => {
-                setup.program(settings, parts.dut.keeps_entries(), parts.cancel)?;
-            }
-            Forwarding::Learning if !parts.dut.reports_ready() => {
-                setup.wait_for_path(parts.cancel)?;
-            }
+            Forwarding::Controller => setup.wait_for_path(cancel)?,
+            Forwarding::Flows => setup.program(settings, parts.dut.keeps_entries, cancel)?,
+            Forwarding::Learning if !parts.dut.reports_ready => setup.wait_for_path(cancel)?,
             Forwarding::Learning => {}
-            Forwarding::Io => setup.ask_without_channel(parts.cancel)?,
+            Forwarding::Io => setup.ask_without_channel(cancel)?,
         }
         Ok(setup)
     }
 
+    /// The switch under test.
+    fn dut(&self) -> &StartedDut {
+        &self.line[0]
+    }
+
     /// Asks a switch of Weir's for its ports' counters that has no OpenFlow channel.
     fn ask_without_channel(&mut self, cancel: &Cancel) -> Result<(), SetupError> {
-        if let Some(DutCounters::Control(socket)) = &self.dut.counters {
+        if let Some(DutCounters::Control(socket)) = self.counters() {
             let client = SwitchClient::over_control(socket, self.version, cancel);
-            self.client = Some(Mutex::new(client.map_err(|error| self.refused(&error, cancel))?));
+            let client = client.map_err(|error| self.refused(&error, cancel))?;
+            self.clients.push(Mutex::new(client));
         }
         Ok(())
     }
 
-    /// Loads groups, meters and flow entries, in this order, over a connection of the lab's own.
+    /// Loads groups, meters and flow entries, in this order, over connections of the lab's own.
     fn program(
         &mut self,
         settings: &Settings,
         is_cleared: bool,
         cancel: &Cancel,
     ) -> Result<(), SetupError> {
-        if self.dut.bridges.is_empty() {
+        if self.bridges().is_empty() {
             return Ok(());
-        }
-        let made = self.dut.connection.take();
-        let client = self.client_of(made, &self.dut.bridges, cancel);
-        let mut client = client.map_err(|error| self.refused(&error, cancel))?;
-        if is_cleared {
-            client.clear().map_err(|error| self.refused(&error, cancel))?;
         }
         let groups = settings.group_mods()?.into_iter().map(Message::GroupMod);
         let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
         let before: Vec<Message> = groups.chain(meters).collect();
-        self.empty_bytes = self.resident_bytes();
-        let loaded =
-            client.send_all(before.clone()).and_then(|()| load(&mut client, &self.bed, settings));
-        self.loaded = Some(loaded.map_err(|error| self.refused(&error, cancel))?);
-        self.client = Some(Mutex::new(client));
-        for place in 0..self.further.len() {
-            let made = self.further[place].0.connection.take();
-            let client = self.client_of(made, &self.further[place].0.bridges, cancel);
-            let loaded = client.and_then(|mut client| {
+        for place in 0..self.line.len() {
+            let client = self.client_of(place, is_cleared, cancel).and_then(|mut client| {
+                if place == 0 {
+                    self.empty_bytes = self.resident_bytes();
+                }
                 client.send_all(before.clone())?;
-                load(&mut client, &self.bed, settings)?;
+                let loaded = load(&mut client, &self.bed, settings)?;
+                self.loaded = self.loaded.or(Some(loaded));
                 Ok(client)
             });
-            let client = loaded.map_err(|error| self.refused(&error, cancel))?;
-            self.further[place].1 = Some(client);
+            let client = client.map_err(|error| self.refused(&error, cancel))?;
+            self.clients.push(Mutex::new(client));
         }
         Ok(())
     }
 
-    /// The lab's connection to the first bridge of a switch: the one that the switch has made, or a
-    /// new one.
+    /// The lab's connection to the first bridge of a switch of the line: the one that the switch
+    /// has made, or a new one.
     fn client_of(
-        &self,
-        made: Option<TcpStream>,
-        bridges: &[Endpoint],
+        &mut self,
+        place: usize,
+        is_cleared: bool,
         cancel: &Cancel,
     ) -> anyhow::Result<SwitchClient> {
-        match (made, bridges.first()) {
-            (Some(stream), _) => SwitchClient::over(stream, self.version, cancel),
-            (None, Some(endpoint)) => self.connect_to(endpoint, self.version, cancel),
+        let made = self.line[place].connection.take();
+        let mut client = match (made, self.line[place].bridges.first()) {
+            (Some(stream), _) => SwitchClient::over(stream, self.version, cancel)?,
+            (None, Some(endpoint)) => self.connect_to(endpoint, self.version, cancel)?,
             (None, None) => anyhow::bail!("the switch has no OpenFlow channel"),
+        };
+        if is_cleared {
+            client.clear()?;
         }
+        Ok(client)
     }
 
     /// The error of a connection, with what the switch said last if it has ended.
@@ -480,47 +434,34 @@ impl Setup {
         if let Some(refused) = error.downcast_ref::<RefusedMessage>() {
             return SetupError::Refused(refused.clone());
         }
-        self.check().err().unwrap_or_else(|| SetupError::Channel(format!("{error:#}")))
+        self.check().err().unwrap_or_else(|| SetupError::Unfit(format!("{error:#}")))
     }
 
     /// Hands the lab's own OpenFlow connection over: a switch that connects by itself has one.
     pub fn take_client(&mut self) -> Option<SwitchClient> {
-        let client = self.client.take()?;
+        let client = self.clients.drain(..).next()?;
         Some(client.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The lab's own OpenFlow connection, where the switch forwards by flow entries.
-    #[must_use]
     pub fn client(&self) -> Option<MutexGuard<'_, SwitchClient>> {
-        self.client.as_ref().map(|client| client.lock().unwrap_or_else(PoisonError::into_inner))
+        self.clients.first().map(|client| client.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// OpenFlow endpoints of the bridges; empty where the switch has no channel.
-    #[must_use]
     pub fn bridges(&self) -> &[Endpoint] {
-        &self.dut.bridges
+        &self.dut().bridges
     }
 
     /// A new OpenFlow connection of the lab's own to a bridge, which is counted from 0: over the
     /// control link where the channel is TCP, with TLS where the settings want it.
-    ///
-    /// # Errors
-    /// There is no such bridge, nobody listens, or it does not speak the version.
-    pub fn connect(&self, bridge: usize, cancel: &Cancel) -> anyhow::Result<SwitchClient> {
-        self.connect_in(self.version, bridge, cancel)
-    }
-
-    /// The same in another version than that of the settings.
-    ///
-    /// # Errors
-    /// As [`Setup::connect`].
-    pub fn connect_in(
+    pub fn connect(
         &self,
         version: Version,
         bridge: usize,
         cancel: &Cancel,
     ) -> anyhow::Result<SwitchClient> {
-        let Some(endpoint) = self.dut.bridges.get(bridge) else {
+        let Some(endpoint) = self.bridges().get(bridge) else {
             anyhow::bail!("the switch has no OpenFlow channel of a bridge {bridge}");
         };
         self.connect_to(endpoint, version, cancel)
@@ -543,27 +484,18 @@ impl Setup {
         }
     }
 
-    /// The load of the flow entries, until the barrier's answer.
-    #[must_use]
-    pub fn loaded(&self) -> Option<Loaded> {
-        self.loaded
-    }
-
     /// Bytes of memory that the switch held before its flow entries, and that it holds now.
-    #[must_use]
     pub fn memory_bytes(&self) -> (u64, u64) {
         (self.empty_bytes, self.resident_bytes())
     }
 
     /// The programs of each switch, in the order of the line.
     fn services(&self) -> impl Iterator<Item = &Service> {
-        let further = self.further.iter().map(|(dut, _)| &dut.service);
-        std::iter::once(&self.dut.service).chain(further)
+        self.line.iter().map(|dut| &dut.service)
     }
 
     /// Process ids of the subject: of the switch's programs that forward, or of the controller
     /// that a fleet loads.
-    #[must_use]
     pub fn switch_pids(&self) -> Vec<u32> {
         self.services().flat_map(Service::watched).map(|one| one.pid).collect()
     }
@@ -571,8 +503,8 @@ impl Setup {
     /// Address of the controller that a fleet loads, the switches' side of TLS, and `HOST:PORT` of
     /// its REST.
     pub(crate) fn controller(&self) -> Option<(&Endpoint, Option<&Tls>, Option<&str>)> {
-        let endpoint = self.dut.bridges.first()?;
-        Some((endpoint, self.tls.as_ref(), self.dut.rest.as_deref()))
+        let endpoint = self.bridges().first()?;
+        Some((endpoint, self.tls.as_ref(), self.dut().rest.as_deref()))
     }
 
     fn resident_bytes(&self) -> u64 {
@@ -581,35 +513,29 @@ impl Setup {
     }
 
     /// The switch's own counters, where it counts more than OpenFlow does.
-    #[must_use]
     pub fn counters(&self) -> Option<&DutCounters> {
-        self.dut.counters.as_ref()
+        self.dut().counters.as_ref()
     }
 
     /// Counts of all pairs of ports, where the switch replays a trace.
-    ///
-    /// # Errors
-    /// The switch does not answer.
     pub(crate) fn counts(&self, pairs: usize) -> anyhow::Result<Counts> {
         if let Some(counts) = self.counters().map(DutCounters::counts).transpose()?.flatten() {
             return Ok(counts);
         }
         let mut client = self.client().context("the switch has no counters to ask for")?;
         let before = Instant::now();
-        let stats = client.port_stats()?;
+        let asked = client.multipart(MultipartRequestBody::PortStats(PortNo::ANY))?;
+        let MultipartReplyBody::PortStats(stats) = asked else {
+            anyhow::bail!("the switch answers with other statistics than asked: {asked:?}");
+        };
         Counts::of_ports(&stats, pairs, before + before.elapsed() / 2)
     }
 
     /// Packets that a tier inside the kernel has decided since the start, where that tier may
     /// decide for the only bridge, and the lab has loaded the flow entries.
-    ///
-    /// # Errors
-    /// The switch does not answer.
     pub fn tier_hits(&self) -> anyhow::Result<Option<u64>> {
-        let (Some(socket), Some(mut client), [_]) = (&self.dut.tier, self.client(), self.bridges())
-        else {
-            return Ok(None);
-        };
+        let parts = (&self.dut().tier, self.client(), self.bridges());
+        let (Some(socket), Some(mut client), [_]) = parts else { return Ok(None) };
         // Asking for statistics has the tier's hits counted.
         client.multipart(MultipartRequestBody::Aggregate(FlowStatsRequest::all()))?;
         let values = ask(socket, ControlCommand::Caches { set: None })?;
@@ -617,37 +543,25 @@ impl Setup {
     }
 
     /// The testbed.
-    #[must_use]
     pub fn bed(&self) -> &Testbed {
         &self.bed
     }
 
     /// The programs whose CPU is watched.
-    #[must_use]
     pub fn watched(&self) -> Vec<Watched> {
-        let host = Watched {
-            role: ProcessRole::Host,
-            name: "lab".to_owned(),
-            pid: std::process::id(),
-            cores_max: None,
-        };
-        let controller = self.controller.as_ref().map(Service::watched).unwrap_or_default();
-        let switches = self.services().flat_map(Service::watched).collect();
-        [switches, controller, vec![host]].concat()
+        let (role, name, pid) = (ProcessRole::Host, "lab".to_owned(), std::process::id());
+        let host = Watched { role, name, pid, cores_max: None };
+        let services = self.services().chain(&self.controller);
+        services.flat_map(Service::watched).chain([host]).collect()
     }
 
     /// The commands that started controller and switch.
-    #[must_use]
     pub fn commands(&self) -> Vec<String> {
-        let controller = self.controller.as_ref().map_or(&[][..], Service::commands);
-        let switches = self.services().flat_map(Service::commands);
-        controller.iter().chain(switches).cloned().collect()
+        let services = self.controller.iter().chain(self.services());
+        services.flat_map(|service| service.commands.iter().cloned()).collect()
     }
 
     /// Fails if switch or controller has ended.
-    ///
-    /// # Errors
-    /// [`SetupError::Dut`] or [`SetupError::Controller`] with the end of the log.
     pub fn check(&mut self) -> Result<(), SetupError> {
         self.check_switch()?;
         let controller = self.controller.as_mut().map_or(Ok(()), Service::check);
@@ -655,13 +569,9 @@ impl Setup {
     }
 
     /// Fails if the switch has ended. A controller may have been ended by a method.
-    ///
-    /// # Errors
-    /// [`SetupError::Dut`] with the end of the log.
     pub fn check_switch(&mut self) -> Result<(), SetupError> {
-        let further = self.further.iter_mut().map(|(dut, _)| dut);
-        let mut all = std::iter::once(&mut self.dut).chain(further);
-        all.try_for_each(|dut| dut.service.check()).map_err(|error| SetupError::Dut(error.into()))
+        let ended = self.line.iter_mut().try_for_each(|dut| dut.service.check());
+        ended.map_err(|error| SetupError::Dut(error.into()))
     }
 
     /// Sends a few probes there and back until two rounds in a row come back whole: the connection
@@ -671,36 +581,57 @@ impl Setup {
         let mut whole = 0;
         let mut last = String::new();
         let reached = cancel.poll(PATH_LIMIT, || {
-            match self.bed.round_trip(&probes, cancel) {
-                Ok(outcome) if outcome.report.lost == 0 => whole += 1,
-                Ok(outcome) => {
-                    whole = 0;
-                    let account = outcome.report;
-                    last = format!("{} of {} probes came back", account.received, account.sent);
+            let (is_whole, found) = match self.bed.round_trip(&probes, cancel) {
+                Ok(TrialOutput { report: of, .. }) => {
+                    (of.lost == 0, format!("{} of {} probes came back", of.received, of.sent))
                 }
-                Err(error) => {
-                    whole = 0;
-                    last = error.to_string();
-                }
-            }
+                Err(error) => (false, error.to_string()),
+            };
+            (whole, last) = (if is_whole { whole + 1 } else { 0 }, found);
             whole >= 2 || self.check().is_err()
         })?;
         self.check()?;
         if reached {
             return Ok(());
         }
-        let controller = self.controller.as_ref().map(Service::tails).unwrap_or_default();
-        let logs = controller + &self.services().map(Service::tails).collect::<String>();
-        Err(SetupError::NoPath { last, logs })
+        let services = self.controller.iter().chain(self.services());
+        let logs: String = services.map(Service::tails).collect();
+        let limit_s = PATH_LIMIT.as_secs();
+        Err(SetupError::Unfit(format!("no packet crossed within {limit_s} s: {last}\n{logs}")))
     }
 }
 
 /// Whether an error of a method is due to a part of the setup that has ended; the error of that
 /// part says more.
-#[must_use]
 pub fn explain(setup: &mut Setup, error: &TrialError) -> String {
     match setup.check() {
         Ok(()) => error.to_string(),
         Err(ended) => format!("{error}; {ended}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Setup, SetupParts, TestbedKind};
+    use crate::dut;
+    use crate::service::ProgramPaths;
+    use crate::settings::Settings;
+    use programs::cancel::Cancel;
+
+    #[test]
+    fn a_start_without_a_controller_has_no_folder_of_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let parts = SetupParts {
+            settings: &Settings::default(),
+            dut: dut::find("fake-switch").unwrap(),
+            controller: None,
+            kind: TestbedKind::Memory,
+            paths: &ProgramPaths::new("weir".into(), "none".into()),
+            dir: folder.path(),
+            cancel: &Cancel::default(),
+        };
+        let mut setup = Setup::start(&parts).unwrap();
+        setup.check().unwrap();
+        assert!(folder.path().join("dut1").exists() && !folder.path().join("controller").exists());
     }
 }

@@ -4,16 +4,18 @@
 
 use std::time::{Duration, Instant};
 
+use client::{Client, ClientError};
 use conformance::cases::{Answered, PlayedSwitch};
 use conformance::{CheckError, CheckedSwitch};
 use netdev::Port;
 use openflow::Version;
+use openflow::flow::FlowStatsRequest;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use packet::{Batch, PacketBuf};
 use programs::cancel::{Cancel, Stopped};
 
 use crate::setup::Setup;
-use crate::switch_client::{RefusedMessage, SwitchClient};
+use crate::switch_client::SwitchClient;
 use crate::testbed::netns::NetnsTestbed;
 
 /// Longest way of a frame from port 1 to port 2.
@@ -34,6 +36,11 @@ pub struct SwitchAtPorts<'a> {
     ports: Vec<Option<Port>>,
 }
 
+/// The place of a port among all of them.
+fn index(port: u32) -> usize {
+    (port as usize).wrapping_sub(1)
+}
+
 fn broken(error: impl std::fmt::Display) -> CheckError {
     CheckError::Broken(error.to_string())
 }
@@ -45,19 +52,16 @@ fn channel_error(error: impl Into<anyhow::Error>) -> CheckError {
         return CheckError::Stopped(Stopped);
     }
     let text = format!("{error:#}");
-    match error.downcast_ref::<client::ClientError>() {
-        Some(client::ClientError::Cancelled) => CheckError::Stopped(Stopped),
-        Some(client::ClientError::Refused { .. }) => CheckError::Refused(text),
-        Some(client::ClientError::Encode(_)) => CheckError::Unsaid(text),
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Cancelled) => CheckError::Stopped(Stopped),
+        Some(ClientError::Refused { .. }) => CheckError::Refused(text),
+        Some(ClientError::Encode(_)) => CheckError::Unsaid(text),
         Some(_) | None => CheckError::Broken(text),
     }
 }
 
 impl<'a> SwitchAtPorts<'a> {
     /// Opens the far ends of the ports; `client` speaks `version`.
-    ///
-    /// # Errors
-    /// A port cannot be opened, or there are fewer than two.
     pub fn new(
         client: SwitchClient,
         version: Version,
@@ -70,7 +74,7 @@ impl<'a> SwitchAtPorts<'a> {
         let ports: Vec<Option<Port>> =
             setup.bed().open_ports().map_err(broken)?.into_iter().map(Some).collect();
         if ports.len() < 2 {
-            return Err(CheckError::Broken("a check needs two ports".to_owned()));
+            return Err(broken("a check needs two ports"));
         }
         let mut switch = Self { client, version, other: None, setup, cancel, ports };
         switch.client.want_packet_ins().map_err(channel_error)?;
@@ -84,31 +88,29 @@ impl<'a> SwitchAtPorts<'a> {
     }
 
     fn port(&mut self, number: u32) -> Result<&mut Port, CheckError> {
-        let index = (number as usize).wrapping_sub(1);
-        let port = self.ports.get_mut(index).and_then(Option::as_mut);
-        port.ok_or_else(|| CheckError::Broken(format!("port {number} has no link to the lab")))
+        let port = self.ports.get_mut(index(number)).and_then(Option::as_mut);
+        port.ok_or_else(|| broken(format!("port {number} has no link to the lab")))
     }
 
     fn channel(&mut self, version: Version) -> Result<&mut SwitchClient, CheckError> {
         if version == self.version {
             return Ok(&mut self.client);
         }
-        if self.other.as_ref().is_none_or(|(known, _)| *known != version) {
-            let opened = self.setup.connect_in(version, 0, self.cancel).and_then(|mut client| {
-                client.want_packet_ins()?;
-                Ok(client)
-            });
-            let opened = match opened.map_err(channel_error) {
-                Err(CheckError::Stopped(stopped)) => return Err(stopped.into()),
-                opened => opened.map_err(|error| error.to_string()),
-            };
-            self.other = Some((version, opened));
-        }
-        match &mut self.other {
-            Some((_, Ok(client))) => Ok(client),
-            Some((_, Err(why))) => Err(CheckError::Broken(why.clone())),
-            None => Err(CheckError::Broken("there is no channel".to_owned())),
-        }
+        let opened = match self.other.take().filter(|(known, _)| *known == version) {
+            Some((_, opened)) => opened,
+            None => {
+                let opened = self.setup.connect(version, 0, self.cancel).and_then(|mut client| {
+                    client.want_packet_ins()?;
+                    Ok(client)
+                });
+                match opened.map_err(channel_error) {
+                    Err(CheckError::Stopped(stopped)) => return Err(stopped.into()),
+                    opened => opened.map_err(|error| error.to_string()),
+                }
+            }
+        };
+        let (_, opened) = self.other.insert((version, opened));
+        opened.as_mut().map_err(broken)
     }
 }
 
@@ -125,17 +127,13 @@ impl CheckedSwitch for SwitchAtPorts<'_> {
     }
 
     fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError> {
-        match self.client.send_all(messages) {
-            Ok(()) => Ok(None),
-            Err(error) => match error.downcast_ref::<RefusedMessage>() {
-                Some(refused) => Ok(Some(refused.why.clone())),
-                None => Err(channel_error(error)),
-            },
-        }
+        let loaded = Client::load(&mut self.client, messages).map_err(channel_error)?;
+        Ok(loaded.refusals.first().map(|refusal| refusal.why.to_string()))
     }
 
     fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError> {
-        self.client.count_taken(messages).map_err(channel_error)
+        let loaded = Client::load(&mut self.client, messages).map_err(channel_error)?;
+        Ok(loaded.messages.saturating_sub(loaded.refused))
     }
 
     fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
@@ -143,7 +141,7 @@ impl CheckedSwitch for SwitchAtPorts<'_> {
     }
 
     fn entries(&mut self) -> Result<u64, CheckError> {
-        self.client.count_entries().map_err(channel_error)
+        Ok(self.client.count_flows(FlowStatsRequest::all()).map_err(channel_error)?.entries)
     }
 
     fn forwards(&mut self, frames: &[Vec<u8>]) -> Result<Vec<bool>, CheckError> {
@@ -193,7 +191,7 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
 
     fn reconnect(&mut self) -> Result<(), CheckError> {
         self.other = None;
-        self.client = self.setup.connect(0, self.cancel).map_err(channel_error)?;
+        self.client = self.setup.connect(self.version, 0, self.cancel).map_err(channel_error)?;
         self.client.want_packet_ins().map_err(channel_error)
     }
 
@@ -220,7 +218,7 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
         let begun = Instant::now();
         while self.port(port)?.tx(&frames).map_err(broken)? == 0 {
             if begun.elapsed() > CROSSING {
-                return Err(CheckError::Broken(format!("port {port} takes no frame of the lab")));
+                return Err(broken(format!("port {port} takes no frame of the lab")));
             }
             std::thread::yield_now();
         }
@@ -228,8 +226,7 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
     }
 
     fn take(&mut self, port: u32) -> Result<Vec<Vec<u8>>, CheckError> {
-        let index = (port as usize).wrapping_sub(1);
-        let Some(Some(port)) = self.ports.get_mut(index) else { return Ok(Vec::new()) };
+        let Some(Some(port)) = self.ports.get_mut(index(port)) else { return Ok(Vec::new()) };
         let (mut batch, mut frames) = (Batch::default(), Vec::new());
         while port.rx(&mut batch, RX_BURST).map_err(broken)? > 0 {
             frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
@@ -239,16 +236,16 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
     }
 
     fn set_link(&mut self, port: u32, is_up: bool) -> Result<(), CheckError> {
-        let index = (port as usize).wrapping_sub(1);
+        let index = index(port);
         let Some(slot) = self.ports.get_mut(index) else {
-            return Err(CheckError::Broken(format!("there is no port {port}")));
+            return Err(broken(format!("there is no port {port}")));
         };
         if slot.is_some() == is_up {
             return Ok(());
         }
         *slot = None;
         let Some(bed) = self.links() else {
-            return Err(CheckError::Broken("the links are not the lab's".to_owned()));
+            return Err(broken("the links are not the lab's"));
         };
         bed.set_link(index, is_up).map_err(broken)?;
         if is_up {

@@ -1,4 +1,4 @@
-//! The lab's OpenFlow connection to a switch: loads flow entries and reads port counters.
+//! The lab's OpenFlow connection to a switch: loads flow entries, and is its controller.
 //!
 //! One thread and [`client::Client`], which asks every switch under test in the same way. No echo
 //! request of its own disturbs a measurement, and every wait asks whether the run was interrupted.
@@ -12,15 +12,11 @@ use anyhow::{Context, Result, bail};
 use channel::{Endpoint, Tls};
 use client::{ClientSettings, LoadOutcome};
 use openflow::action::MAX_LEN_NO_BUFFER;
-use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
-use openflow::group::{GroupMod, GroupModCommand, GroupType};
-use openflow::message::{
-    ErrorMessage, Message, MultipartReplyBody, MultipartRequestBody, PacketIn, PacketOut,
-    SwitchConfig,
-};
+use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::group::{GroupMod, GroupModCommand};
+use openflow::message::{ErrorMessage, Message, PacketIn, SwitchConfig};
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
-use openflow::port::PortStats;
-use openflow::{GroupId, MeterId, PortNo, TableId, Version, Xid};
+use openflow::{GroupId, MeterId, TableId, Version, Xid};
 use programs::cancel::Cancel;
 
 /// Longest time for one answer: a barrier after a million flow entries takes longest.
@@ -81,17 +77,14 @@ fn accept(host: &str, port: u16, cancel: &Cancel) -> Result<TcpStream> {
     let listener = TcpListener::bind((host, port)).with_context(|| place.clone())?;
     listener.set_nonblocking(true).with_context(|| place.clone())?;
     let mut accepted = None;
-    let is_here = cancel.poll(SWITCH_LIMIT, || match listener.accept() {
-        Ok((stream, _)) => {
-            accepted = Some(stream);
-            true
-        }
-        Err(_) => false,
+    cancel.poll(SWITCH_LIMIT, || {
+        accepted = listener.accept().ok();
+        accepted.is_some()
     })?;
-    match accepted.filter(|_| is_here) {
-        Some(stream) => Ok(stream),
-        None => bail!("{place}: no switch connected within {} s", SWITCH_LIMIT.as_secs()),
-    }
+    let Some((stream, _)) = accepted else {
+        bail!("{place}: no switch connected within {} s", SWITCH_LIMIT.as_secs());
+    };
+    Ok(stream)
 }
 
 impl Deref for SwitchClient {
@@ -110,9 +103,6 @@ impl DerefMut for SwitchClient {
 
 impl SwitchClient {
     /// Connects and says that it speaks that version; with `tls` where the endpoint wants it.
-    ///
-    /// # Errors
-    /// Nobody listens, or it does not speak the version.
     pub fn connect(
         endpoint: &Endpoint,
         version: Version,
@@ -137,65 +127,43 @@ impl SwitchClient {
     }
 
     /// The same over the connection that a switch has made by itself.
-    ///
-    /// # Errors
-    /// It does not speak the version.
     pub fn over(stream: TcpStream, version: Version, cancel: &Cancel) -> Result<Self> {
         let client = client::Client::over_tcp(stream, "the switch", settings(version, cancel));
         Ok(Self { client: client? })
     }
 
-    /// Deletes all flow entries, and all groups and meters where the version has some. A switch
-    /// that refuses to delete groups or meters has none.
-    ///
-    /// # Errors
-    /// The switch refuses to delete flow entries, or does not answer.
+    /// Deletes all flow entries by one flow-mod, and all groups and meters where the version has
+    /// some. A switch that refuses to delete groups or meters has none.
     pub fn clear(&mut self) -> Result<()> {
-        self.delete_flows()?;
-        if !self.client.version().has_groups() {
+        let version = self.version();
+        let mut entries = FlowMod::new(FlowModCommand::Delete);
+        if version.has_pipeline() {
+            entries.table_id = TableId::ALL;
+        }
+        self.send_all([Message::FlowMod(entries)])?;
+        if !version.has_groups() {
             return Ok(());
         }
         let (command, group_id) = (GroupModCommand::Delete, GroupId::ALL);
-        let group_type = GroupType::All;
-        let group =
-            GroupMod { command, group_type, group_id, buckets: Vec::new(), ..GroupMod::default() };
+        let group = GroupMod { command, group_id, ..GroupMod::default() };
         let meter = MeterMod {
             command: MeterModCommand::Delete,
             flags: MeterFlags::empty(),
             meter_id: MeterId::ALL,
             bands: Vec::new(),
         };
-        let has_meters = self.client.version().has_meters();
-        let meter = has_meters.then_some(Message::MeterMod(meter));
-        self.count_taken([Message::GroupMod(group)].into_iter().chain(meter))?;
+        let meter = version.has_meters().then_some(Message::MeterMod(meter));
+        self.client.load([Message::GroupMod(group)].into_iter().chain(meter))?;
         Ok(())
     }
 
-    /// Deletes all flow entries of all tables by one flow-mod, and waits until they are gone.
-    ///
-    /// # Errors
-    /// The switch refuses, or does not answer.
-    pub fn delete_flows(&mut self) -> Result<()> {
-        let mut all = FlowMod::new(FlowModCommand::Delete);
-        if self.client.version().has_pipeline() {
-            all.table_id = TableId::ALL;
-        }
-        self.send_all([Message::FlowMod(all)])
-    }
-
     /// Connects over the control socket, which speaks OpenFlow from the end of a line on.
-    ///
-    /// # Errors
-    /// Nobody listens, or it does not speak the version.
     pub fn over_control(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let client = client::Client::over_control(path, None, settings(version, cancel));
         Ok(Self { client: client? })
     }
 
     /// Adds the flow entries and waits until they are in force.
-    ///
-    /// # Errors
-    /// The first entry that is not understood, or that the switch refuses.
     pub fn load(&mut self, entries: impl Iterator<Item = Result<FlowMod>>) -> Result<Loaded> {
         let start = Instant::now();
         let mut wrong = None;
@@ -216,28 +184,13 @@ impl SwitchClient {
     }
 
     /// Sends messages and waits until they are in force.
-    ///
-    /// # Errors
-    /// The switch refuses one, or does not answer.
     pub fn send_all(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<()> {
         let loaded = self.client.load(messages)?;
         refused_first("message", &loaded)
     }
 
-    /// Sends messages and waits until they are in force; how many the switch did not refuse.
-    ///
-    /// # Errors
-    /// The switch does not answer.
-    pub fn count_taken(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<u64> {
-        let loaded = self.client.load(messages)?;
-        Ok(loaded.messages.saturating_sub(loaded.refused))
-    }
-
     /// Sends a message and waits until it is carried out: the error that answers it, and what else
     /// came meanwhile.
-    ///
-    /// # Errors
-    /// The version cannot say it, or the switch does not answer the barrier.
     pub fn carry_out(&mut self, message: &Message) -> Result<(Option<ErrorMessage>, Vec<Message>)> {
         let sent = self.client.send(message)?;
         self.client.barrier()?;
@@ -255,9 +208,6 @@ impl SwitchClient {
     }
 
     /// Messages that have come and that no caller has waited for.
-    ///
-    /// # Errors
-    /// The connection is over.
     pub fn take_unclaimed(&mut self) -> Result<Vec<(Xid, Message)>> {
         self.client.poll()?;
         let mut all = Vec::new();
@@ -267,40 +217,19 @@ impl SwitchClient {
         Ok(all)
     }
 
-    /// The counters of all ports.
-    ///
-    /// # Errors
-    /// An error message that has come, or no answer.
-    pub fn port_stats(&mut self) -> Result<Vec<PortStats>> {
-        let body = MultipartRequestBody::PortStats(PortNo::ANY);
-        let answer = self.client.multipart(body)?;
-        let MultipartReplyBody::PortStats(stats) = answer else {
-            bail!("the switch answers with other statistics than asked: {answer:?}");
-        };
-        Ok(stats)
-    }
-
     /// Asks for packet-ins, whole packets also where no entry matched. Open vSwitch sends none to a
     /// controller that it did not connect to by itself, unless that says how long they may be.
-    ///
-    /// # Errors
-    /// The switch refuses, or does not answer.
     pub fn want_packet_ins(&mut self) -> Result<()> {
         let config = SwitchConfig { flags: 0, miss_send_len: MAX_LEN_NO_BUFFER };
         self.send_all([Message::SetConfig(config)])
     }
 
     /// The next packet-in, waited for so long; other messages are passed over.
-    ///
-    /// # Errors
-    /// The connection is over, or the switch refuses something that was sent before.
     pub fn next_packet_in(&mut self, limit: Duration) -> Result<Option<PacketIn>> {
         let end = Instant::now() + limit;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let Some((_, message)) = self.client.next_within(left)? else {
-                return Ok(None);
-            };
+            let Some((_, message)) = self.client.next_within(left)? else { return Ok(None) };
             if let Message::PacketIn(packet_in) = message {
                 return Ok(Some(packet_in));
             }
@@ -309,56 +238,12 @@ impl SwitchClient {
             }
         }
     }
-
-    /// Sends a packet-out and waits for nothing.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub fn send_packet_out(&mut self, packet_out: PacketOut) -> Result<()> {
-        self.client.send(&Message::PacketOut(packet_out))?;
-        Ok(self.client.flush()?)
-    }
-
-    /// Asks for an echo and waits for it.
-    ///
-    /// # Errors
-    /// An error message that has come, or no answer.
-    pub fn echo(&mut self) -> Result<()> {
-        Ok(self.client.echo(Vec::new())?)
-    }
-
-    /// Sends an echo request and waits for nothing.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub fn send_echo(&mut self) -> Result<()> {
-        self.client.send(&Message::EchoRequest(Vec::new()))?;
-        Ok(self.client.flush()?)
-    }
-
-    /// Waits for the answer to [`SwitchClient::send_echo`]; other messages are passed over.
-    ///
-    /// # Errors
-    /// The connection is over, or no answer.
-    pub fn take_echo(&mut self) -> Result<()> {
-        while !matches!(self.client.next_in_time()?.1, Message::EchoReply(_)) {}
-        Ok(())
-    }
-
-    /// Number of all flow entries, by a list of them that is not read.
-    ///
-    /// # Errors
-    /// An error message that has come, or no answer.
-    pub fn count_entries(&mut self) -> Result<u64> {
-        Ok(self.client.count_flows(FlowStatsRequest::all())?.entries)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::thread::JoinHandle;
     use std::time::Instant;
 
     use channel::{Connection, ConnectionSettings, Endpoint, Event, Side};
@@ -411,45 +296,40 @@ mod tests {
         deleted
     }
 
-    fn connected(folder: &std::path::Path) -> (SwitchClient, JoinHandle<Vec<TableId>>) {
-        let path = folder.join("s");
+    /// Does `work` with a client of it; the tables that deletions have named.
+    fn served(work: impl FnOnce(&mut SwitchClient)) -> Vec<TableId> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
-        let client =
-            SwitchClient::connect(&Endpoint::Unix(path), VERSION, None, &Cancel::default());
-        (client.unwrap(), server)
+        let (endpoint, cancel) = (Endpoint::Unix(path), Cancel::default());
+        work(&mut SwitchClient::connect(&endpoint, VERSION, None, &cancel).unwrap());
+        server.join().unwrap()
     }
 
     #[test]
     fn entries_are_loaded_up_to_one_that_is_not_understood() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut client, server) = connected(folder.path());
         let entry = parse_flow_mod("in_port=1,actions=output:2", FlowModCommand::Add).unwrap();
-        let loaded = client.load((0..3_000).map(|_| Ok(entry.clone()))).unwrap();
-        assert_eq!(loaded.entries, 3_000);
-        let refused = client.load([Ok(entry), Err(anyhow::anyhow!("line 2"))].into_iter());
-        assert_eq!(refused.unwrap_err().to_string(), "line 2");
-        drop(client);
-        server.join().unwrap();
+        served(|client| {
+            let loaded = client.load((0..3_000).map(|_| Ok(entry.clone()))).unwrap();
+            assert_eq!(loaded.entries, 3_000);
+            let refused = client.load([Ok(entry), Err(anyhow::anyhow!("line 2"))].into_iter());
+            assert_eq!(refused.unwrap_err().to_string(), "line 2");
+        });
     }
 
     #[test]
     fn clearing_is_of_all_tables_and_needs_no_groups_and_meters() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut client, server) = connected(folder.path());
-        client.clear().unwrap();
-        drop(client);
-        assert_eq!(server.join().unwrap(), [TableId::ALL]);
+        assert_eq!(served(|client| client.clear().unwrap()), [TableId::ALL]);
     }
 
     #[test]
     fn a_refused_entry_is_reported() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut client, server) = connected(folder.path());
         let entry = parse_flow_mod("table=9,actions=drop", FlowModCommand::Add).unwrap();
-        let refused = client.load([Ok(entry)].into_iter()).unwrap_err().to_string();
-        assert!(refused.contains("the switch refuses") && refused.contains("TABLE"), "{refused}");
-        drop(client);
-        server.join().unwrap();
+        served(|client| {
+            let refused = client.load([Ok(entry)].into_iter()).unwrap_err().to_string();
+            assert!(refused.starts_with("the switch refuses flow entry 1: "), "{refused}");
+            assert!(refused.contains("TABLE"), "{refused}");
+        });
     }
 }

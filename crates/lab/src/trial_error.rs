@@ -43,7 +43,6 @@ pub enum TrialError {
 
 impl TrialError {
     /// Whether the whole run is to end.
-    #[must_use]
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Stopped(_) | Self::Process(process::ProcessError::Stopped(_)))
     }

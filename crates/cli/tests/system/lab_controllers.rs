@@ -125,6 +125,8 @@ fn slips_are_reported() {
     assert!(error(&["datapath-growth", "--set", "count=x"]).contains("--set count=x"));
     assert!(error(&[scenario, "--dut", "nox"]).contains("ovs-testcontroller"));
     assert!(error(&[scenario, "--set", "fleet.hosts=3"]).contains("an even number"));
+    assert!(error(&["E5", "--dut", "weir,mine=/nope"]).contains("/nope is not there"));
+    assert!(error(&["E5", "--dut", "external"]).contains("--inventory FILE"));
     let program = env!("CARGO_BIN_EXE_weir");
     for words in
         [&["bench", "ports", "--quick"][..], &["bench", "ports", "--help"], &["bench", "--help"]]

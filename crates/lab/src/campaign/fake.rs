@@ -10,17 +10,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
-use programs::process::Process;
 use programs::tools::{Missing, Program};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::campaign::job::Campaign;
 use crate::campaign::scenario::Scenario;
-use crate::dut::{self, Dut, DutId, DutPlan, StartedDut};
+use crate::dut::{self, Dut, StartedDut};
 use crate::load::ProcessRole;
 use crate::method::{Method, MethodContext, Metric, Trial};
-use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::Settings;
+use crate::service::{ProgramPaths, Service};
 use crate::setup::TestbedKind;
 use crate::trial_error::TrialError;
 
@@ -28,7 +26,7 @@ use crate::trial_error::TrialError;
 pub(crate) const METHODS: &[&Method] = &[&FAKE, &SPENDER];
 
 /// The switches.
-pub(crate) const DUTS: &[&dyn Dut] = &[&FakeSwitch("fake-switch"), &FakeSwitch("fake-other")];
+pub(crate) const DUTS: &[&Dut] = &[&switch("fake-switch"), &switch("fake-other")];
 
 /// Two points that one start serves, twice.
 pub(crate) const TWO_POINTS: &str = r#"
@@ -215,43 +213,32 @@ fn run(
     })
 }
 
-struct FakeSwitch(&'static str);
-
-impl Dut for FakeSwitch {
-    fn id(&self) -> DutId {
-        DutId::new(self.0, "A program that waits")
-    }
-
-    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        if settings.workers.is_some() { Err("has no threads".to_owned()) } else { Ok(()) }
-    }
-
-    fn has_memory_ports(&self) -> bool {
-        true
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        let (name, path) = ("fake-switch".to_owned(), "/bin/sleep".to_owned());
-        Ok(vec![Program { name, version: "fake-switch 1".to_owned(), path }])
-    }
-
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let is_failing = STAGE.with_borrow_mut(|stage| {
-            stage.log.push("start");
-            stage.is_spent = false;
-            let is_failing = stage.starts_that_fail > 0;
-            stage.starts_that_fail = stage.starts_that_fail.saturating_sub(1);
-            is_failing
-        });
-        if is_failing {
-            return Err(ServiceError::Unfit("does not come up".to_owned()));
-        }
-        let mut command = Command::new("sleep");
-        command.arg("600");
-        let process = Process::start("fake-switch", command, None, plan.context.dir)?;
-        STAGE.with_borrow_mut(|stage| stage.pids.push(process.pid()));
-        let mut service = Service::new();
-        service.add(process, Some(ProcessRole::Switch), 1);
-        Ok(StartedDut::without_channel(service))
+const fn switch(name: &'static str) -> Dut {
+    Dut {
+        has_memory_ports: true,
+        check: |_, settings, _| {
+            if settings.workers.is_some() { Err("has no threads".to_owned()) } else { Ok(()) }
+        },
+        programs: |_, _| {
+            let (name, path) = ("fake-switch".to_owned(), "/bin/sleep".to_owned());
+            Ok(vec![Program { name, version: "fake-switch 1".to_owned(), path }])
+        },
+        start: |plan| {
+            let is_failing = STAGE.with_borrow_mut(|stage| {
+                stage.log.push("start");
+                stage.is_spent = false;
+                let is_failing = stage.starts_that_fail > 0;
+                stage.starts_that_fail = stage.starts_that_fail.saturating_sub(1);
+                is_failing
+            });
+            anyhow::ensure!(!is_failing, "does not come up");
+            let mut command = Command::new("sleep");
+            command.arg("600");
+            let process = plan.context.start("fake-switch", command)?;
+            STAGE.with_borrow_mut(|stage| stage.pids.push(process.pid()));
+            let service = Service::of(process, ProcessRole::Switch, 1);
+            Ok(StartedDut { service, ..StartedDut::default() })
+        },
+        ..Dut::new(name, "A program that waits")
     }
 }

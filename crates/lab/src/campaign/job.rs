@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::ledger::{LEDGER_FORMAT, LedgerHead};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
 use crate::ceilings;
-use crate::controller::{self, ControllerProgram};
+use crate::controller;
 use crate::dut::{self, Dut};
 use crate::facts;
 use crate::method::Method;
@@ -30,7 +30,7 @@ pub struct Campaign {
     /// The scenarios, in order.
     pub scenarios: Vec<Scenario>,
     /// The switches, in the order of the tables.
-    pub duts: Vec<&'static dyn Dut>,
+    pub duts: Vec<&'static Dut>,
     /// Whether the scenarios' quick form is run.
     pub is_quick: bool,
     /// Starts of each switch in each cell, where it is not the scenario's own number.
@@ -61,7 +61,7 @@ impl Campaign {
     #[must_use]
     pub fn new(
         scenarios: Vec<Scenario>,
-        duts: Vec<&'static dyn Dut>,
+        duts: Vec<&'static Dut>,
         kind: TestbedKind,
         paths: ProgramPaths,
         folder: PathBuf,
@@ -120,7 +120,7 @@ impl Campaign {
 pub(super) struct Job<'a> {
     pub(super) campaign: &'a Campaign,
     pub(super) scenario: &'a Scenario,
-    pub(super) dut: &'static dyn Dut,
+    pub(super) dut: &'static Dut,
     pub(super) start: usize,
     pub(super) methods: Vec<&'static Method>,
     pub(super) cells: Vec<ScenarioCell>,
@@ -145,7 +145,7 @@ impl Job<'_> {
 
     /// Whether its subject is the lab's own floor.
     pub(super) fn is_floor(&self) -> bool {
-        self.dut.name() == dut::FLOOR.name()
+        self.dut.name == dut::FLOOR.name
     }
 
     /// Number of a method's turns at a point.
@@ -172,7 +172,8 @@ impl Job<'_> {
         let controller = controller_of(settings).and_then(Result::ok);
         let controller = controller.map_or(Duration::ZERO, |controller| controller.start_cost);
         let line = u32::try_from(settings.line()).unwrap_or(u32::MAX);
-        let switches = self.dut.start_cost(settings) * line;
+        let bridges = self.dut.bridge_cost * settings.bridges() as u32;
+        let switches = (self.dut.start_cost + bridges) * line;
         BED_COST + switches + controller + Duration::from_secs_f64(entries)
     }
 
@@ -180,16 +181,16 @@ impl Job<'_> {
     /// machine has a core for each thread that forwards.
     pub(super) fn check_fit(&self) -> Result<(), CellState> {
         let only = &self.scenario.switches;
-        if !only.is_empty() && !self.is_floor() && !only.iter().any(|it| it == self.dut.name()) {
+        if !only.is_empty() && !self.is_floor() && !only.iter().any(|it| it == self.dut.name) {
             let what = format!("this scenario is about {}", only.join(", "));
             return Err(CellState::NotSupported(what));
         }
         let settings = self.setup();
-        if settings.fleet.is_some() && !self.dut.is_controller() {
+        if settings.fleet.is_some() && !self.dut.is_controller {
             return Err(CellState::NotSupported("is no controller".to_owned()));
         }
-        let fits = settings.replay.as_ref().map_or(Ok(()), |replay| self.dut.replays(replay));
-        let fits = fits.and_then(|()| self.dut.check(settings, &self.campaign.paths));
+        let fits = settings.replay.as_ref().map_or(Ok(()), |replay| (self.dut.replays)(replay));
+        let fits = fits.and_then(|()| (self.dut.check)(self.dut, settings, &self.campaign.paths));
         fits.map_err(CellState::NotSupported)?;
         let (threads, cores) = (usize::from(settings.workers.unwrap_or(1)), facts::cores());
         if threads > cores {
@@ -206,9 +207,7 @@ impl Job<'_> {
 }
 
 /// The controller that decides, where one does.
-pub(super) fn controller_of(
-    settings: &Settings,
-) -> Option<Result<&'static ControllerProgram, CellState>> {
+pub(super) fn controller_of(settings: &Settings) -> Option<Result<&'static Dut, CellState>> {
     if settings.forwarding() != Forwarding::Controller {
         return None;
     }
@@ -234,11 +233,11 @@ pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Result<Vec<Job<'_>>,
             let mut turns = Vec::new();
             for group in groups(&cells) {
                 for dut in &campaign.duts {
-                    let is_left = |at: &Coordinates| !scenario.is_without(dut.name(), at);
+                    let is_left = |at: &Coordinates| !scenario.is_without(dut.name, at);
                     let cells = group.iter().copied().filter(|cell| is_left(&cell.at));
                     let (cells, methods) = (cells.cloned().collect::<Vec<_>>(), methods.clone());
                     if !cells.is_empty() {
-                        turns.push(Job { campaign, scenario, dut: *dut, start, methods, cells });
+                        turns.push(Job { campaign, scenario, dut, start, methods, cells });
                     }
                 }
             }
@@ -387,7 +386,7 @@ fn conditions(campaign: &Campaign, cells: &[ScenarioCell]) -> Coordinates {
 pub fn listed(campaign: &Campaign) -> Result<String, ScenarioError> {
     let jobs = jobs(campaign, campaign.has_floor())?;
     let line = |(number, job): (usize, &Job<'_>)| {
-        let (scenario, dut, start, at) = (&job.scenario.id, job.dut.name(), job.start, job.at());
+        let (scenario, dut, start, at) = (&job.scenario.id, job.dut.name, job.start, job.at());
         let line = serde_json::json!({
             "job": number, "scenario": scenario, "dut": dut, "start": start, "at": at,
         });

@@ -225,7 +225,7 @@ impl Record {
                  the lab took to wake up, as the floor shows"
             ));
         }
-        let floors = self.found.iter().filter(|((_, dut, _), _)| dut == dut::FLOOR.name());
+        let floors = self.found.iter().filter(|((_, dut, _), _)| dut == dut::FLOOR.name);
         for ((scenario, ..), cell) in floors {
             let error = cell.trials.iter().rev().find_map(|trial| trial.error.as_deref());
             let is_good = cell.trials.iter().any(|trial| trial.error.is_none());
@@ -261,8 +261,8 @@ impl Record {
         };
         let known = found(dut, &point.at).cloned();
         let mut cell = known.unwrap_or_else(|| empty(dut, &point.at));
-        let is_wire = dut == dut::WIRE.name();
-        let floor = found(dut::FLOOR.name(), &point.floor_at).filter(|_| !is_wire);
+        let is_wire = dut == dut::WIRE.name;
+        let floor = found(dut::FLOOR.name, &point.floor_at).filter(|_| !is_wire);
         let planned = |method: &str| scenario.trials.get(method).copied().unwrap_or(1);
         let row = |metric: &MetricInfo| row(&cell.trials, floor, &metric.id, planned);
         cell.rows = scenario.metrics.iter().filter_map(row).collect();

@@ -146,8 +146,7 @@ fn execute_with(
             return Err(CampaignError::NoJob { job, of });
         }
     }
-    let switch =
-        |dut: &&dyn Dut| DutInfo { name: dut.name().to_owned(), about: dut.about().to_owned() };
+    let switch = |dut: &&Dut| DutInfo { name: dut.name.to_owned(), about: dut.about.to_owned() };
     let part = PartHead {
         started: now_utc(),
         command: campaign.command.clone(),
@@ -200,14 +199,15 @@ fn open(campaign: &Campaign, part: &PartHead) -> Result<(Ledger, Record), Campai
 fn programs(campaign: &Campaign) -> Result<Vec<Program>, ScenarioError> {
     let mut programs: Vec<Program> = Vec::new();
     for dut in &campaign.duts {
-        programs.extend(dut.programs(&campaign.paths).unwrap_or_default());
+        programs.extend((dut.programs)(dut, &campaign.paths).unwrap_or_default());
     }
     let mut controllers = BTreeSet::new();
     for scenario in &campaign.scenarios {
         for cell in scenario.cells(campaign.is_quick)? {
             let Some(Ok(controller)) = controller_of(&cell.settings) else { continue };
             if controllers.insert(controller.name) {
-                programs.extend((controller.programs)(&campaign.paths).unwrap_or_default());
+                let found = (controller.programs)(controller, &campaign.paths);
+                programs.extend(found.unwrap_or_default());
             }
         }
     }
@@ -276,7 +276,7 @@ impl<'a> Run<'a> {
         mut trial: TrialRecord,
     ) -> Result<(), CampaignError> {
         trial.machine.clone_from(&self.outside.machine.id);
-        let (scenario, dut) = (job.scenario.id.clone(), job.dut.name().to_owned());
+        let (scenario, dut) = (job.scenario.id.clone(), job.dut.name.to_owned());
         let (at, trial) = (cell.at.clone(), Box::new(trial));
         self.log(LedgerLine::Trial { scenario, dut, at, trial })
     }

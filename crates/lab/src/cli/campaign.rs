@@ -111,11 +111,11 @@ fn scenarios(name: &str) -> Result<Vec<Scenario>> {
     Ok(vec![scenario])
 }
 
-fn duts(names: &[String]) -> Result<Vec<&'static dyn Dut>> {
-    let mut duts: Vec<&'static dyn Dut> = Vec::new();
+fn duts(names: &[String]) -> Result<Vec<&'static Dut>> {
+    let mut duts: Vec<&'static Dut> = Vec::new();
     for name in names {
         let dut = dut::named(name)?;
-        if duts.iter().any(|other| other.name() == dut.name()) {
+        if duts.iter().any(|other| other.name == dut.name) {
             bail!("the switch under test {name:?} is named twice");
         }
         duts.push(dut);
@@ -180,6 +180,7 @@ impl CampaignArgs {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let (paths, out) = (self.paths.resolve()?, self.output.out.clone());
         let mut campaign = self.selection.campaign(paths, out)?;
+        dut::ensure_given(&campaign.duts, &campaign.paths)?;
         campaign.limit = self.budget.map(Duration::from_secs);
         if self.dry {
             files::print(&plan(&campaign)?)?;

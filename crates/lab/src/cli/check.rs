@@ -94,23 +94,23 @@ impl CheckArgs {
 
     fn report(
         &self,
-        dut: &'static dyn Dut,
+        dut: &'static Dut,
         of: &str,
         cases: &[Case],
         cancel: &Cancel,
     ) -> Result<CheckReport> {
         let report = |cases, findings| {
-            Ok(CheckReport { dut: dut.name().to_owned(), version: of.to_owned(), cases, findings })
+            Ok(CheckReport { dut: dut.name.to_owned(), version: of.to_owned(), cases, findings })
         };
         let settings =
             Settings { version: Some(of.to_owned()), ports: Some(PORTS), ..Settings::default() };
         settings.check()?;
         let version = settings.version()?;
         let paths = self.paths.resolve()?;
-        if let Err(why) = dut.check(&settings, &paths) {
+        if let Err(why) = (dut.check)(dut, &settings, &paths) {
             return report(Vec::new(), vec![version_finding(of, Truth::No, why)]);
         }
-        dut.programs(&paths)?;
+        (dut.programs)(dut, &paths)?;
         let folder = scratch::make(scratch::LAB)?;
         let started = Setup::start(&SetupParts {
             settings: &settings,
@@ -130,7 +130,7 @@ impl CheckArgs {
             }
         };
         let Some(client) = setup.take_client() else {
-            bail!("{} has no OpenFlow channel", dut.name());
+            bail!("{} has no OpenFlow channel", dut.name);
         };
         let mut switch = SwitchAtPorts::new(client, version, &setup, cancel)?;
         let mut progress = RunProgress::new(cases.len() as u64, self.json || !is_terminal());

@@ -7,33 +7,30 @@ use std::time::Duration;
 
 use programs::tools::Tool;
 
-use super::{AppKind, ControllerPlan, ControllerProgram, add_keys, start_listening};
-use crate::service::{Service, ServiceError};
+use super::{add_keys, start_listening};
+use crate::dut::Dut;
+use crate::settings::AppKind;
 
 /// `ovs-testcontroller`.
-pub(super) const OVS: ControllerProgram = ControllerProgram {
-    name: "ovs-testcontroller",
-    about: "Open vSwitch's small controller in C",
+pub(super) const OVS: Dut = Dut {
     has_tls: true,
     start_cost: Duration::from_millis(300),
-    programs: |_| Ok(vec![Tool::OvsTestcontroller.program()?]),
-    start,
-};
-
-fn start(plan: &ControllerPlan<'_>) -> Result<Service, ServiceError> {
-    let context = &plan.context;
-    let mut command = Command::new(Tool::OvsTestcontroller.find()?);
-    command.env("OVS_RUNDIR", context.dir).env("OVS_LOGDIR", context.dir);
-    command.args(["-O", context.version.name(), "-vsyslog:off"]);
-    command.arg(format!("--unixctl={}", context.dir.join("testcontroller.ctl").display()));
-    match plan.app {
-        AppKind::Hub => {
-            command.args(["--hub", "--noflow"]);
+    programs: |_, _| Ok(vec![Tool::OvsTestcontroller.program()?]),
+    serve: |context, app, at| {
+        let mut command = Command::new(Tool::OvsTestcontroller.find()?);
+        command.env("OVS_RUNDIR", context.dir).env("OVS_LOGDIR", context.dir);
+        command.args(["-O", context.version.name(), "-vsyslog:off"]);
+        command.arg(format!("--unixctl={}", context.dir.join("testcontroller.ctl").display()));
+        match app {
+            AppKind::Hub => {
+                command.args(["--hub", "--noflow"]);
+            }
+            AppKind::LearningSwitch => {}
         }
-        AppKind::LearningSwitch => {}
-    }
-    let transport = if plan.keys.is_some() { "pssl" } else { "ptcp" };
-    command.arg(format!("{transport}:{}:{}", plan.port, plan.address));
-    add_keys(&mut command, plan);
-    start_listening("ovs-testcontroller", command, plan, 1)
-}
+        let transport = if context.keys.is_some() { "pssl" } else { "ptcp" };
+        command.arg(format!("{transport}:{}:{}", at.port(), at.ip()));
+        add_keys(&mut command, context);
+        start_listening("ovs-testcontroller", command, context, at.port(), 1)
+    },
+    ..Dut::controller("ovs-testcontroller", "Open vSwitch's small controller in C")
+};

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use channel::Endpoint;
 use netdev::sys::netns::Namespace;
-use programs::process::Process;
 use programs::scratch;
 use programs::tools::{self, Missing, Program};
 use rustix::process::Signal;
 
-use super::{ALL, Dut, DutId, DutPlan, StartedDut};
+use super::{ALL, Dut, DutPlan, StartedDut};
 use crate::controller;
 use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceError};
+use crate::service::Service;
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::CONTROLLER_PORT;
 use crate::testbed::netns::CONTROLLER_IP;
@@ -42,26 +42,29 @@ const OUTPUT_STEP: Duration = Duration::from_millis(100);
 const NAME_MAX: usize = 24;
 
 /// `NAME=PROGRAM`.
-pub(super) struct CommandSwitch {
-    id: DutId,
-    program: PathBuf,
-}
+const COMMAND: Dut = Dut {
+    is_given: true,
+    reports_ready: false,
+    check: |_, settings, _| check(settings),
+    programs: |dut, _| {
+        let path = given_program(dut)?.display().to_string();
+        // A program that is asked for its version could as well start a switch.
+        Ok(vec![Program { name: dut.name.to_owned(), version: "not asked".to_owned(), path }])
+    },
+    start,
+    ..Dut::new("", "")
+};
 
 /// The switch of a word `NAME=PROGRAM`. It stays for as long as the lab runs.
-///
-/// # Errors
-/// The mistake in the word.
-pub(super) fn of_word(word: &str) -> Result<&'static dyn Dut, String> {
-    let Some((name, program)) = word.split_once('=') else {
-        return Err(format!("{word:?} is no NAME=PROGRAM"));
-    };
+pub(super) fn of_word(word: &str) -> Result<&'static Dut, String> {
+    let (name, program) = word.split_once('=').unwrap_or((word, ""));
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.len() > NAME_MAX || !name.bytes().all(is_plain) {
         return Err(format!(
             "{word:?}: the name {name:?} of a switch has 1 to {NAME_MAX} letters, digits and - _ ."
         ));
     }
-    let mut known = ALL.iter().map(|dut| dut.name());
+    let mut known = ALL.iter().map(|dut| dut.name);
     if known.any(|one| one == name) || controller::find(name).is_some() {
         let own = format!("my-{name}={program}");
         return Err(format!("{word:?}: {name} is a name of the lab's own: use another, {own:?}"));
@@ -69,21 +72,36 @@ pub(super) fn of_word(word: &str) -> Result<&'static dyn Dut, String> {
     if program.is_empty() {
         return Err(format!("{word:?}: no program: {name}=./start-my-switch.sh"));
     }
-    Ok(Box::leak(Box::new(CommandSwitch {
-        id: DutId::of_word(word, name, format!("A switch that {program} runs")),
-        program: PathBuf::from(program),
-    })))
+    Ok(COMMAND.with_word(word, name, &format!("A switch that {program} runs")))
+}
+
+/// Path of the program of a user's word: as given where it has a slash, and else from `PATH`.
+pub(super) fn given_program(dut: &Dut) -> Result<PathBuf, Missing> {
+    let (text, path) = (dut.behind_name(), Path::new(dut.behind_name()));
+    if !text.contains('/') {
+        return tools::which(text).ok_or_else(|| {
+            let name = dut.word.split('=').next().unwrap_or_default();
+            Missing(format!("no program {text} in PATH: {name}=./{text}"))
+        });
+    }
+    if !path.is_file() {
+        return Err(Missing(format!("{text} is not there")));
+    }
+    if !tools::is_executable(path) {
+        return Err(Missing(format!("{text} is not executable: chmod +x {text}")));
+    }
+    Ok(path.to_owned())
 }
 
 /// Waits for the switch where a controller would.
-fn listener(controller: &Namespace) -> Result<TcpListener, ServiceError> {
+fn listener(controller: &Namespace) -> Result<TcpListener> {
     let listen = || -> io::Result<TcpListener> {
         let listener = TcpListener::bind((CONTROLLER_IP, CONTROLLER_PORT))?;
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
     let listener = controller.enter(listen).and_then(|listener| listener);
-    listener.map_err(|error| ServiceError::Unfit(format!("waiting for the switch: {error}")))
+    listener.map_err(|error| anyhow!("waiting for the switch: {error}"))
 }
 
 /// Kills all that carries the mark of `folder` once `log` is longer than [`OUTPUT_MAX`], with the
@@ -105,109 +123,68 @@ fn limit_output(log: &Path, folder: &Path) {
     }
 }
 
-impl CommandSwitch {
-    /// Path of the program: as given where it has a slash, and else from `PATH`.
-    fn path(&self) -> Result<PathBuf, Missing> {
-        let text = self.program.display();
-        if self.program.components().count() == 1 && self.program.parent() == Some(Path::new("")) {
-            return tools::which(&self.program.to_string_lossy()).ok_or_else(|| {
-                Missing(format!("no program {text} in PATH: {}=./{text}", self.id.name))
-            });
+/// The program with its orders.
+fn command(plan: &DutPlan<'_>) -> Result<Command> {
+    let (context, settings) = (&plan.context, plan.settings);
+    let (fail_mode, controller) = match settings.forwarding() {
+        Forwarding::Learning => ("standalone", String::new()),
+        Forwarding::Flows | Forwarding::Controller | Forwarding::Io => {
+            ("secure", format!("tcp:{CONTROLLER_IP}:{CONTROLLER_PORT}"))
         }
-        if !self.program.is_file() {
-            return Err(Missing(format!("{text} is not there")));
-        }
-        if !tools::is_executable(&self.program) {
-            return Err(Missing(format!("{text} is not executable: chmod +x {text}")));
-        }
-        Ok(self.program.clone())
-    }
-
-    fn command(&self, plan: &DutPlan<'_>) -> Result<Command, ServiceError> {
-        let (context, settings) = (&plan.context, plan.settings);
-        let (fail_mode, controller) = match settings.forwarding() {
-            Forwarding::Learning => ("standalone", String::new()),
-            Forwarding::Flows | Forwarding::Controller | Forwarding::Io => {
-                ("secure", format!("tcp:{CONTROLLER_IP}:{CONTROLLER_PORT}"))
-            }
-        };
-        let mut command = Command::new(self.path()?);
-        command
-            .env("DUT_PORTS", plan.devices(self.id.name)?.join(" "))
-            .env("DUT_CONTROLLER", controller)
-            .env("DUT_FAIL_MODE", fail_mode)
-            .env("DUT_DPID", plan.dpid(0))
-            .env("DUT_OFP", context.version.name())
-            .env("DUT_OFP_VERSION", context.version.to_string())
-            .env("DUT_DIR", context.dir)
-            .env("DUT_WORKERS", settings.workers.unwrap_or(1).to_string());
-        Ok(command)
-    }
+    };
+    let mut command = Command::new(given_program(plan.dut)?);
+    command
+        .env("DUT_PORTS", plan.devices()?.join(" "))
+        .env("DUT_CONTROLLER", controller)
+        .env("DUT_FAIL_MODE", fail_mode)
+        .env("DUT_DPID", plan.dpid(0))
+        .env("DUT_OFP", context.version.name())
+        .env("DUT_OFP_VERSION", context.version.to_string())
+        .env("DUT_DIR", context.dir)
+        .env("DUT_WORKERS", settings.workers.unwrap_or(1).to_string());
+    Ok(command)
 }
 
-impl Dut for CommandSwitch {
-    fn id(&self) -> DutId {
-        self.id
+fn check(settings: &Settings) -> Result<(), String> {
+    if settings.forwarding() == Forwarding::Io {
+        return Err("a program is asked to forward by flow tables or to learn".to_owned());
     }
+    if settings.is_channel_measured() {
+        return Err("a program is asked for one bridge, which connects over TCP".to_owned());
+    }
+    if settings.has_queues == Some(true) || settings.queues.is_some_and(|count| count > 1) {
+        return Err("a program is asked for no queues".to_owned());
+    }
+    if settings.switch_cpu_share.is_some() {
+        return Err("what a program starts is not held to a CPU share".to_owned());
+    }
+    super::no_caches(settings)
+}
 
-    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        if settings.forwarding() == Forwarding::Io {
-            return Err("a program is asked to forward by flow tables or to learn".to_owned());
-        }
-        if settings.is_channel_measured() {
-            return Err("a program is asked for one bridge, which connects over TCP".to_owned());
-        }
-        if settings.has_queues == Some(true) || settings.queues.is_some_and(|count| count > 1) {
-            return Err("a program is asked for no queues".to_owned());
-        }
-        if settings.switch_cpu_share.is_some() {
-            return Err("what a program starts is not held to a CPU share".to_owned());
-        }
-        super::no_caches(settings)
+fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
+    let (context, forwarding) = (&plan.context, plan.settings.forwarding());
+    let bed = plan.bed.kernel().filter(|_| forwarding == Forwarding::Flows);
+    let listener = bed.map(|bed| listener(bed.controller())).transpose()?;
+    let command = command(plan)?;
+    // What the program has started ends too where the program itself fails.
+    let mut service = Service::default();
+    service.children_of = Some(context.dir.to_owned());
+    let mut process = context.start(plan.dut.name, command)?;
+    let (log, folder) = (process.log().to_owned(), context.dir.to_owned());
+    std::thread::spawn(move || limit_output(&log, &folder));
+    let mut connection = None;
+    if let Some(listener) = listener {
+        let target = format!("connect to tcp:{CONTROLLER_IP}:{CONTROLLER_PORT}");
+        process.wait_until(&target, CONNECT_LIMIT, context.cancel, |_| {
+            connection = listener.accept().ok().map(|(stream, _)| stream);
+            connection.is_some()
+        })?;
     }
-
-    fn reports_ready(&self) -> bool {
-        false
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        let path = self.path()?.display().to_string();
-        // A program that is asked for its version could as well start a switch.
-        Ok(vec![Program { name: self.id.name.to_owned(), version: "not asked".to_owned(), path }])
-    }
-
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let context = &plan.context;
-        let listener = match (plan.settings.forwarding(), plan.bed.kernel()) {
-            (Forwarding::Flows, Some(bed)) => Some(listener(bed.controller())?),
-            (
-                Forwarding::Flows | Forwarding::Learning | Forwarding::Controller | Forwarding::Io,
-                _,
-            ) => None,
-        };
-        let command = self.command(plan)?;
-        let mut service = Service::new().with_children(context.dir);
-        let mut process = Process::start(self.id.name, command, context.namespace, context.dir)?;
-        let (log, folder) = (process.log().to_owned(), context.dir.to_owned());
-        std::thread::spawn(move || limit_output(&log, &folder));
-        let mut connection = None;
-        if let Some(listener) = listener {
-            let target = format!("connect to tcp:{CONTROLLER_IP}:{CONTROLLER_PORT}");
-            process.wait_until(&target, CONNECT_LIMIT, context.cancel, |_| {
-                connection = listener.accept().ok().map(|(stream, _)| stream);
-                connection.is_some()
-            })?;
-        }
-        service.add(process, Some(ProcessRole::Switch), 0);
-        let bridges = match plan.settings.forwarding() {
-            Forwarding::Learning => Vec::new(),
-            Forwarding::Flows | Forwarding::Controller | Forwarding::Io => {
-                let host = CONTROLLER_IP.to_string();
-                vec![Endpoint::PassiveTcp { host, port: CONTROLLER_PORT }]
-            }
-        };
-        Ok(StartedDut { bridges, connection, ..StartedDut::without_channel(service) })
-    }
+    service.add(process, Some(ProcessRole::Switch), 0);
+    let host = CONTROLLER_IP.to_string();
+    let bridge = Endpoint::PassiveTcp { host, port: CONTROLLER_PORT };
+    let bridges = if forwarding == Forwarding::Learning { Vec::new() } else { vec![bridge] };
+    Ok(StartedDut { service, bridges, connection, ..StartedDut::default() })
 }
 
 #[cfg(test)]
@@ -215,6 +192,7 @@ mod tests {
     use super::{limit_output, of_word};
     use crate::service::ProgramPaths;
     use crate::settings::{CacheSet, Forwarding, Settings};
+    use programs::process::Process;
     use programs::scratch;
 
     fn refusal(word: &str) -> String {
@@ -235,7 +213,7 @@ mod tests {
             assert!(refusal(word).contains(why), "{word}: {}", refusal(word));
         }
         let mine = of_word("mine=./a=b.sh").unwrap();
-        assert_eq!((mine.name(), mine.word()), ("mine", "mine=./a=b.sh"));
+        assert_eq!((mine.name, mine.word), ("mine", "mine=./a=b.sh"));
     }
 
     #[test]
@@ -250,10 +228,11 @@ mod tests {
             (file.to_str().unwrap(), "chmod +x"),
         ] {
             let mine = of_word(&format!("mine={program}")).unwrap();
-            let missing = mine.programs(&paths).unwrap_err().to_string();
+            let missing = (mine.programs)(mine, &paths).unwrap_err().to_string();
             assert!(missing.contains(why), "{missing}");
         }
-        assert!(of_word("mine=sh").unwrap().programs(&paths).is_ok());
+        let mine = of_word("mine=sh").unwrap();
+        assert!((mine.programs)(mine, &paths).is_ok());
     }
 
     #[test]
@@ -267,10 +246,10 @@ mod tests {
             Settings { caches: Some(CacheSet::None), ..<_>::default() },
             Settings { switch_cpu_share: Some("50 %".parse().unwrap()), ..<_>::default() },
         ] {
-            assert!(mine.check(&settings, &paths).is_err(), "{settings:?}");
+            assert!((mine.check)(mine, &settings, &paths).is_err(), "{settings:?}");
         }
         let settings = Settings { workers: Some(2), ..<_>::default() };
-        assert_eq!(mine.check(&settings, &paths), Ok(()), "the program itself refuses");
+        assert_eq!((mine.check)(mine, &settings, &paths), Ok(()), "the program itself refuses");
     }
 
     #[test]
@@ -280,7 +259,7 @@ mod tests {
         // A child in a session of its own writes, so that no process group holds it.
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", "setsid sh -c 'while :; do yes; done' & wait"]);
-        let mut mine = super::Process::start("mine", shell, None, folder.path()).unwrap();
+        let mut mine = Process::start("mine", shell, None, folder.path()).unwrap();
         let (at, of) = (mine.log().to_owned(), folder.path().to_owned());
         let limiter = std::thread::spawn(move || limit_output(&at, &of));
         let long = std::time::Duration::from_secs(60);

@@ -3,6 +3,7 @@
 //! Weir has its control socket, by which `weir ctl --json` asks too, and Open vSwitch its own; a
 //! question takes some tens of microseconds. Nothing may be changed this way.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use programs::process;
 use programs::tools::Tool;
 use serde_json::Value;
 
-use super::telemetry::PortTelemetry;
+use super::testpmd;
 use crate::testbed::replay::Counts;
 
 /// Longest time for an answer.
@@ -32,13 +33,10 @@ pub enum DutCounters {
     /// The control socket of Open vSwitch's daemon, in the folder of its run.
     OvsControl(PathBuf),
     /// testpmd's telemetry, which says too what a switch says over OpenFlow.
-    Testpmd(PortTelemetry),
+    Testpmd(OwnedFd),
 }
 
 /// The values that the switch at `socket` answers.
-///
-/// # Errors
-/// Nobody answers, or the switch refuses.
 pub(crate) fn ask(socket: &Path, command: ControlCommand) -> Result<Vec<Value>> {
     let request = ControlRequest { json: true, bridge: None, command };
     let lines = control::ask(socket, &request)
@@ -52,9 +50,6 @@ pub(crate) fn ask(socket: &Path, command: ControlCommand) -> Result<Vec<Value>> 
 
 impl DutCounters {
     /// The forwarding threads' own reports; null where there are none.
-    ///
-    /// # Errors
-    /// The switch does not answer.
     pub(crate) fn workers(&self) -> Result<Value> {
         match self {
             Self::Control(socket) => ask(socket, ControlCommand::Workers).map(Value::Array),
@@ -63,45 +58,22 @@ impl DutCounters {
     }
 
     /// Counts of the first pair of ports, where OpenFlow does not give them.
-    ///
-    /// # Errors
-    /// The program does not answer.
     pub(crate) fn counts(&self) -> Result<Option<Counts>> {
         match self {
-            Self::Testpmd(telemetry) => telemetry.counts().map(Some),
+            Self::Testpmd(telemetry) => testpmd::counts(telemetry).map(Some),
             Self::Control(_) | Self::OvsControl(_) => Ok(None),
         }
     }
 
-    /// Packets, and those of them that missed all caches, of a switch that fills its caches packet
-    /// by packet.
-    ///
-    /// # Errors
-    /// The program does not answer.
-    pub(crate) fn misses(&self, cancel: &Cancel) -> Result<Option<(u64, u64)>> {
-        let Self::OvsControl(socket) = self else { return Ok(None) };
-        let folder = tempfile::tempdir().context("making a scratch folder")?;
-        let mut command = Command::new(Tool::OvsAppctl.find()?);
-        command.arg("-t").arg(socket).arg("dpif-netdev/pmd-stats-show");
-        let output =
-            process::run("ovs-appctl", command, None, folder.path(), ANSWER_LIMIT, cancel)?;
-        ensure!(output.success, "pmd-stats-show failed: {}", output.text.trim_end());
-        let [packets, missed, failed] = CACHE_COUNTERS.map(|key| sum_of(&output.text, key));
-        Ok(Some((packets, missed + failed)))
-    }
-
     /// Waits until fewer than one packet in a thousand misses the caches for three seconds, or
-    /// until `limit`, where a switch says so; the seconds that it took.
-    ///
-    /// # Errors
-    /// The program does not answer, or the run was interrupted.
+    /// until `limit`, of a switch that fills its caches packet by packet; the seconds that it took.
     pub(crate) fn warm_up(&self, limit: Duration, cancel: &Cancel) -> Result<Option<f64>> {
-        let start = Instant::now();
-        let Some(mut last) = self.misses(cancel)? else { return Ok(None) };
-        let mut quiet_s = 0;
+        let Self::OvsControl(socket) = self else { return Ok(None) };
+        let (start, mut quiet_s) = (Instant::now(), 0);
+        let mut last = misses(socket, cancel)?;
         while quiet_s < 3 && start.elapsed() < limit {
             cancel.sleep(Duration::from_secs(1))?;
-            let Some(now) = self.misses(cancel)? else { return Ok(None) };
+            let now = misses(socket, cancel)?;
             let (packets, missed) = (now.0.saturating_sub(last.0), now.1.saturating_sub(last.1));
             let is_quiet = packets > 0 && missed < packets / 1000;
             quiet_s = if is_quiet { quiet_s + 1 } else { 0 };
@@ -109,6 +81,17 @@ impl DutCounters {
         }
         Ok(Some(start.elapsed().as_secs_f64()))
     }
+}
+
+/// Packets, and those of them that missed all caches.
+fn misses(socket: &Path, cancel: &Cancel) -> Result<(u64, u64)> {
+    let folder = tempfile::tempdir().context("making a scratch folder")?;
+    let mut command = Command::new(Tool::OvsAppctl.find()?);
+    command.arg("-t").arg(socket).arg("dpif-netdev/pmd-stats-show");
+    let output = process::run("ovs-appctl", command, None, folder.path(), ANSWER_LIMIT, cancel)?;
+    ensure!(output.success, "pmd-stats-show failed: {}", output.text.trim_end());
+    let [packets, missed, failed] = CACHE_COUNTERS.map(|key| sum_of(&output.text, key));
+    Ok((packets, missed + failed))
 }
 
 /// The sum over all forwarding threads of the counter `key`.

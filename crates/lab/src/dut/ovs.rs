@@ -4,18 +4,20 @@
 //! Open vSwitch is read or changed. Threads are as they come: the main thread forwards between the
 //! kernel's devices.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result, bail, ensure};
 use channel::Endpoint;
 use programs::listening::is_listened_on;
-use programs::process::{self, Process, command_line};
-use programs::tools::{Missing, Program, Tool};
+use programs::process::{self, command_line};
+use programs::tools::{Missing, Tool};
 
-use super::{Dut, DutId, DutPlan, PortName, StartedDut, bridge_name};
+use super::{Dut, DutPlan, PortName, StartedDut, bridge_name, one_thread};
 use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
+use crate::service::{Service, ServiceContext, key_options};
 use crate::settings::{CacheSet, Forwarding, Settings};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -37,30 +39,41 @@ const SCHEMAS: [&str; 2] =
     ["/usr/share/openvswitch/vswitch.ovsschema", "/usr/local/share/openvswitch/vswitch.ovsschema"];
 
 /// `ovs-vswitchd` with `datapath_type=netdev`.
-pub(super) struct Ovs {
-    id: DutId,
-    /// Whether it takes and sends super-frames.
-    has_tso: bool,
+const fn row(name: &'static str, about: &'static str) -> Dut {
+    Dut {
+        start_cost: Duration::from_millis(400),
+        bridge_cost: Duration::from_millis(15),
+        check: |_, settings, _| {
+            check(settings)?;
+            let what = "its main thread forwards between the kernel's devices, alone and from one \
+                        queue; ovs-dpdk has threads and queues";
+            one_thread(settings).map_err(|_| what.to_owned())
+        },
+        programs: |_, _| {
+            find_tools()?;
+            Ok(vec![Tool::Vswitchd.program()?])
+        },
+        ..Dut::new(name, about)
+    }
 }
 
-/// As it comes.
-pub(super) const OVS: Ovs = Ovs {
-    id: DutId::new(
+pub(super) const OVS: Dut = Dut {
+    start: |plan| start(plan, None),
+    ..row(
         "ovs",
         "Open vSwitch, user-space datapath, private daemon; caches \"key\" is without its \
             exact-match cache, \"none\" looks each packet up in the flow tables (flow-limit=0)",
-    ),
-    has_tso: false,
+    )
 };
 
-/// With `userspace-tso-enable`, and hosts that leave checksums and segmentation to others.
-pub(super) const OVS_TSO: Ovs = Ovs {
-    id: DutId::new(
+pub(super) const OVS_TSO: Dut = Dut {
+    has_offloads: true,
+    start: |plan| start(plan, Some("other_config:userspace-tso-enable=true")),
+    ..row(
         "ovs-tso",
         "Open vSwitch, user-space datapath with userspace-tso-enable; its hosts' offloads are \
             left as the kernel has them",
-    ),
-    has_tso: true,
+    )
 };
 
 /// The settings of the whole daemon (`other_config`) for a set of caches.
@@ -77,9 +90,6 @@ pub(super) fn cache_settings(caches: CacheSet) -> &'static [&'static str] {
 }
 
 /// Refuses settings that no Open vSwitch in user space has.
-///
-/// # Errors
-/// The reason.
 pub(super) fn check(settings: &Settings) -> Result<(), String> {
     if settings.forwarding() == Forwarding::Io {
         return Err("forwards by flow tables only".to_owned());
@@ -95,103 +105,63 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-impl Dut for Ovs {
-    fn id(&self) -> DutId {
-        self.id
-    }
-
-    fn has_offloads(&self) -> bool {
-        self.has_tso
-    }
-
-    fn programs(&self, _settings: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        for tool in [Tool::OvsdbServer, Tool::OvsdbTool, Tool::OvsVsctl] {
-            tool.find()?;
-        }
-        Ok(vec![Tool::Vswitchd.program()?])
-    }
-
-    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        check(settings)?;
-        let is_more = |count: Option<u16>| count.is_some_and(|count| count > 1);
-        if is_more(settings.workers) || is_more(settings.queues) {
-            let what = "its main thread forwards between the kernel's devices, alone and from one \
-                        queue; ovs-dpdk has threads and queues";
-            return Err(what.to_owned());
-        }
-        Ok(())
-    }
-
-    fn start_cost(&self, settings: &Settings) -> Duration {
-        Duration::from_millis(400) + Duration::from_millis(15) * settings.bridges() as u32
-    }
-
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let mut settings = cache_settings(plan.settings.caches()).to_vec();
-        if self.has_tso {
-            settings.push("other_config:userspace-tso-enable=true");
-        }
-        let mut service = start_daemon(&plan.context, &settings)?;
-        let port = |port: &PortName, _| match port {
-            PortName::Device(name) => {
-                Some(PortWords { name: name.clone(), settings: String::new() })
-            }
-            PortName::Memory(_) | PortName::Dpdk(_) => None,
-        };
-        add_bridges(plan, port, &mut service)?;
-        service.check()?;
-        Ok(StartedDut::listening(service, plan))
-    }
+/// The programs that configure a daemon; or what installs those that are missing.
+pub(super) fn find_tools() -> Result<(), Missing> {
+    let tools = [Tool::OvsdbServer, Tool::OvsdbTool, Tool::OvsVsctl];
+    tools.into_iter().try_for_each(|tool| tool.find().map(drop))
 }
 
-/// Words of `ovs-vsctl` for a port.
-pub(super) struct PortWords {
-    /// Its name in Open vSwitch.
-    pub(super) name: String,
-    /// Settings of its interface.
-    pub(super) settings: String,
+fn start(plan: &DutPlan<'_>, more: Option<&str>) -> Result<StartedDut> {
+    let settings = cache_settings(plan.settings.caches());
+    let settings: Vec<&str> = settings.iter().copied().chain(more).collect();
+    let mut service = start_daemon(&plan.context, &Tool::Vswitchd.find()?, &settings, None)?;
+    let port = |port: &PortName, _| match port {
+        PortName::Device(name) => Some((name.clone(), String::new())),
+        PortName::Memory(_) | PortName::Dpdk(_) => None,
+    };
+    add_bridges(plan, port, &mut service)?;
+    service.check()?;
+    Ok(StartedDut::listening(service, plan))
 }
 
 /// Adds the plan's bridges, with the ports on the first, and returns when all of them take OpenFlow
-/// connections, or have their controller.
-///
-/// # Errors
-/// [`ServiceError`] with what a program said.
+/// connections, or have their controller. `port` has the name of a port in Open vSwitch and the
+/// settings of its interface.
 pub(super) fn add_bridges(
     plan: &DutPlan<'_>,
-    port: impl Fn(&PortName, usize) -> Option<PortWords>,
+    port: impl Fn(&PortName, usize) -> Option<(String, String)>,
     service: &mut Service,
-) -> Result<(), ServiceError> {
+) -> Result<()> {
     let context = &plan.context;
     let count = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);
     let limit = START_LIMIT + BRIDGE_LIMIT * count;
-    if let Some(keys) = plan.keys.map(|keys| &keys.switch) {
-        let [key, certificate, authority] =
-            [&keys.private_key, &keys.certificate, &keys.ca_cert].map(|path| path.display());
-        configure(context, &format!("set-ssl {key} {certificate} {authority}"), service)?;
+    if let Some(keys) = context.keys {
+        let files = key_options(&keys.switch).map(|(_, path)| path);
+        let words = ["set-ssl"].into_iter().chain(files.iter().map(String::as_str));
+        vsctl(context, words, START_LIMIT, service)?;
     }
-    configure_within(context, &configuration(plan, port)?, limit, service)?;
+    let configuration = configuration(plan, port)?;
+    vsctl(context, configuration.split_ascii_whitespace(), limit, service)?;
     if let Some(controller) = plan.controller {
         // A packet before the controller's hello is dropped, and so are those behind it for as
         // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew. Its
         // log says at once that the channel is up, its database (`is_connected`) up to 5 s later.
-        let bridges: Vec<String> = (0..plan.listen.len()).map(bridge_name).collect();
-        let is_connected = |log: &str| {
-            bridges
-                .iter()
-                .all(|bridge| log.contains(&format!("{bridge}<->{controller}: connected")))
-        };
+        let line = |bridge| format!("{}<->{controller}: connected", bridge_name(bridge));
+        let lines: Vec<String> = (0..plan.listen.len()).map(line).collect();
         let what = format!("say that it is connected to {controller}");
-        service.wait_for_output(DAEMON, &what, limit, context.cancel, is_connected)?;
+        for daemon in service.programs.iter_mut().filter(|program| program.name() == DAEMON) {
+            daemon.wait_until(&what, limit, context.cancel, |daemon| {
+                let log = daemon.output();
+                lines.iter().all(|line| log.contains(line))
+            })?;
+        }
     }
     // Open vSwitch opens them after it has said that the bridges are there.
-    let is_open = context.cancel.poll(limit, || is_listening(plan));
-    if !is_open.map_err(process::ProcessError::Stopped)? {
-        let what = format!(
-            "Open vSwitch has not opened all of its {count} OpenFlow channels; it said:\n{}",
-            service.tails()
+    if !context.cancel.poll(limit, || is_listening(plan))? {
+        let tails = service.tails();
+        bail!(
+            "Open vSwitch has not opened all of its {count} OpenFlow channels; it said:\n{tails}"
         );
-        return Err(ServiceError::Unfit(what));
     }
     Ok(())
 }
@@ -215,109 +185,71 @@ fn is_listening(plan: &DutPlan<'_>) -> bool {
     ports.is_empty() || is_listened_on(plan.context.namespace, &ports)
 }
 
-/// Starts database and daemon in the folder of `context`, without a bridge. The settings
-/// (`other_config:KEY=VALUE`) hold from the daemon's first moment on.
-///
-/// # Errors
-/// [`ServiceError`] with what a program said.
-pub(crate) fn start_daemon(
-    context: &ServiceContext<'_>,
-    settings: &[&str],
-) -> Result<Service, ServiceError> {
-    start_program(context, &Tool::Vswitchd.find()?, settings, None)
-}
-
-/// The same for another build of the daemon, at a niceness.
-///
-/// # Errors
-/// [`ServiceError`] with what a program said.
-pub(super) fn start_program(
+/// Starts database and daemon, of a build and at a niceness, in the folder of `context`, without a
+/// bridge. The settings (`other_config:KEY=VALUE`) hold from the daemon's first moment on.
+pub(super) fn start_daemon(
     context: &ServiceContext<'_>,
     program: &Path,
     settings: &[&str],
     niceness: Option<i8>,
-) -> Result<Service, ServiceError> {
+) -> Result<Service> {
     let database = context.dir.join("conf.db");
     let socket = context.dir.join(DATABASE_SOCKET);
-    let mut service = Service::new();
+    let mut service = Service::default();
     let schema = SCHEMAS.iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
         Missing("Open vSwitch's schema not found: apt-get install openvswitch-switch".into())
     })?;
-    let mut create = ovs(context, Tool::OvsdbTool)?;
+    let mut create = command(context, &Tool::OvsdbTool.find()?);
     create.arg("create").arg(&database).arg(schema);
-    step(context, create, &mut service)?;
+    step(context, create, START_LIMIT, &mut service)?;
 
-    let mut server = ovs(context, Tool::OvsdbServer)?;
+    let mut server = command(context, &Tool::OvsdbServer.find()?);
     server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
     server.arg(format!("--unixctl={}", context.dir.join("ovsdb.ctl").display()));
     server.args(["--no-chdir", "-vsyslog:off"]);
-    let mut server = Process::start("ovsdb-server", server, context.namespace, context.dir)?;
-    server.wait_until("open its socket", START_LIMIT, context.cancel, |_| socket.exists())?;
+    let mut server = context.start("ovsdb-server", server)?;
+    server.wait_until("open its socket", START_LIMIT, context.cancel, |_| has_listener(&socket))?;
     service.add(server, None, 0);
 
-    configure(context, "--no-wait init", &mut service)?;
+    vsctl(context, ["--no-wait", "init"], START_LIMIT, &mut service)?;
     for setting in settings {
         let words = ["--no-wait", "set", "Open_vSwitch", ".", setting];
-        vsctl(context, &words, START_LIMIT, &mut service)?;
+        vsctl(context, words, START_LIMIT, &mut service)?;
     }
 
-    let mut daemon = match niceness {
-        Some(niceness) => {
-            let mut nice = ovs_program(context, Path::new("nice"));
-            nice.args(["-n", &niceness.to_string()]).arg(program);
-            nice
-        }
-        None => ovs_program(context, program),
-    };
+    let mut daemon = command(context, niceness.map_or(program, |_| Path::new("nice")));
+    if let Some(niceness) = niceness {
+        daemon.args(["-n", &niceness.to_string()]).arg(program);
+    }
     daemon
         .arg(format!("unix:{}", socket.display()))
         .arg(format!("--unixctl={}", context.dir.join(DAEMON_CONTROL).display()));
     daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
-    let daemon = Process::start(DAEMON, daemon, context.namespace, context.dir)?;
+    let daemon = context.start(DAEMON, daemon)?;
     service.add(daemon, Some(ProcessRole::Switch), 0);
     Ok(service)
 }
 
-/// Runs `ovs-vsctl` with the words of `text` on the database of [`start_daemon`].
-///
-/// # Errors
-/// [`ServiceError`] with what it said.
-pub(crate) fn configure(
-    context: &ServiceContext<'_>,
-    text: &str,
-    service: &mut Service,
-) -> Result<(), ServiceError> {
-    configure_within(context, text, START_LIMIT, service)
+/// Whether a program takes connections at a socket, whose file is there a moment before.
+fn has_listener(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
 }
 
-/// The same, with so much time.
-fn configure_within(
+/// Runs `ovs-vsctl` with these words on the database, for so long at most.
+fn vsctl<'w>(
     context: &ServiceContext<'_>,
-    text: &str,
+    words: impl IntoIterator<Item = &'w str>,
     limit: Duration,
     service: &mut Service,
-) -> Result<(), ServiceError> {
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    vsctl(context, &words, limit, service)
+) -> Result<()> {
+    let mut vsctl = command(context, &Tool::OvsVsctl.find()?);
+    vsctl.arg(format!("--db=unix:{}", context.dir.join(DATABASE_SOCKET).display()));
+    vsctl.arg(format!("--timeout={}", limit.as_secs())).args(words);
+    step(context, vsctl, limit, service)
 }
 
-fn vsctl(
-    context: &ServiceContext<'_>,
-    words: &[&str],
-    limit: Duration,
-    service: &mut Service,
-) -> Result<(), ServiceError> {
-    let mut command = ovs(context, Tool::OvsVsctl)?;
-    command.arg(format!("--db=unix:{}", context.dir.join(DATABASE_SOCKET).display()));
-    command.arg(format!("--timeout={}", limit.as_secs())).args(words);
-    step_within(context, command, limit, service)
-}
-
-fn ovs(context: &ServiceContext<'_>, tool: Tool) -> Result<Command, ServiceError> {
-    Ok(ovs_program(context, &tool.find()?))
-}
-
-fn ovs_program(context: &ServiceContext<'_>, program: &Path) -> Command {
+/// A program of Open vSwitch, or one that starts it, with all its folders in that of the run.
+fn command(context: &ServiceContext<'_>, program: &Path) -> Command {
     let mut command = Command::new(program);
     for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
         command.env(variable, context.dir);
@@ -330,8 +262,8 @@ fn ovs_program(context: &ServiceContext<'_>, program: &Path) -> Command {
 /// `ovs-vsctl`'s words for the bridges, the ports and the controllers in one transaction.
 fn configuration(
     plan: &DutPlan<'_>,
-    port: impl Fn(&PortName, usize) -> Option<PortWords>,
-) -> Result<String, ServiceError> {
+    port: impl Fn(&PortName, usize) -> Option<(String, String)>,
+) -> Result<String> {
     let fail_mode = match plan.settings.forwarding() {
         Forwarding::Learning => "standalone",
         Forwarding::Flows | Forwarding::Controller | Forwarding::Io => "secure",
@@ -362,11 +294,8 @@ fn configuration(
         }
     }
     for (index, port_name) in plan.ports.iter().enumerate() {
-        let Some(PortWords { name, settings }) = port(port_name, index) else {
-            return Err(ServiceError::Unfit(
-                "Open vSwitch has no in-memory ports: run as root".into(),
-            ));
-        };
+        let (name, settings) =
+            port(port_name, index).context("Open vSwitch has no in-memory ports: run as root")?;
         let number = index + 1;
         words.push(format!(
             "add-port {} {name} -- set interface {name} ofport_request={number} {settings}",
@@ -376,27 +305,34 @@ fn configuration(
     Ok(words.join(" -- "))
 }
 
+/// Runs a step of the configuration to its end, for so long at most, and notes its command.
 fn step(
-    context: &ServiceContext<'_>,
-    command: Command,
-    service: &mut Service,
-) -> Result<(), ServiceError> {
-    step_within(context, command, START_LIMIT, service)
-}
-
-fn step_within(
     context: &ServiceContext<'_>,
     command: Command,
     limit: Duration,
     service: &mut Service,
-) -> Result<(), ServiceError> {
+) -> Result<()> {
     let line = command_line(&command);
-    let output =
-        process::run("ovs-step", command, context.namespace, context.dir, limit, context.cancel)?;
-    if !output.success {
-        let output = output.text.trim_end().to_owned();
-        return Err(ServiceError::Step { command: line, output });
-    }
-    service.note_command(line);
+    let (namespace, dir, cancel) = (context.namespace, context.dir, context.cancel);
+    let output = process::run("ovs-step", command, namespace, dir, limit, cancel)?;
+    ensure!(output.success, "`{line}` failed: {}", output.text.trim_end());
+    service.commands.push(line);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::has_listener;
+
+    #[test]
+    fn the_file_of_a_socket_alone_is_no_database_that_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("db.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        assert!(has_listener(&socket));
+        drop(listener);
+        assert!(socket.exists() && !has_listener(&socket));
+    }
 }

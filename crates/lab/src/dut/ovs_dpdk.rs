@@ -7,24 +7,39 @@
 use std::path::Path;
 
 use programs::huge_pages::{self, HUGE_MB};
-use programs::tools::{Missing, Program, Tool};
+use programs::tools::{Missing, Program};
 
-use super::ovs::{self, PortWords, add_bridges, cache_settings, start_program};
-use super::{Dut, DutCounters, DutId, DutPlan, PortName, StartedDut};
+use super::ovs::{self, add_bridges, cache_settings, start_daemon};
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, replays_by_dpdk};
 use crate::facts::cores;
-use crate::service::{ProgramPaths, ServiceError};
-use crate::settings::{Replay, ReplayDevices, Settings};
+use crate::settings::Settings;
 
 const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
-const ABOUT: &str = "Open vSwitch with DPDK, forwarding threads that never sleep, ports by \
-                     net_af_packet; needs huge pages";
-
 /// `ovs-vswitchd-dpdk`.
-pub(super) struct DpdkOvs;
+pub(super) const DPDK_OVS: Dut = Dut {
+    replays: replays_by_dpdk,
+    check: |_, settings, _| check(settings),
+    programs: |_, _| {
+        ovs::find_tools()?;
+        let path = Path::new(DAEMON);
+        if !path.is_file() {
+            let what = format!("{DAEMON} not installed: apt-get install openvswitch-switch-dpdk");
+            return Err(Missing(what));
+        }
+        huge_pages::check(1)?;
+        Ok(vec![Program::ask("ovs-vswitchd-dpdk", path, &["--version"])])
+    },
+    start,
+    ..Dut::new(
+        "ovs-dpdk",
+        "Open vSwitch with DPDK, forwarding threads that never sleep, ports by net_af_packet; \
+            needs huge pages",
+    )
+};
 
 /// The CPUs of the daemon's own thread and of the forwarding threads, as masks.
-fn masks(plan: &DutPlan<'_>) -> Result<(String, String), ServiceError> {
+fn masks(plan: &DutPlan<'_>) -> anyhow::Result<(String, String)> {
     if let Some(bed) = plan.bed.replay() {
         let forwarding: Vec<usize> = bed.forwarding_cores().collect();
         return Ok((mask(&[bed.control_core()?]), mask(&forwarding)));
@@ -46,80 +61,49 @@ fn mask(cpus: &[usize]) -> String {
     format!("0x{}", digits.collect::<String>())
 }
 
-impl Dut for DpdkOvs {
-    fn id(&self) -> DutId {
-        DutId::new("ovs-dpdk", ABOUT)
+fn check(settings: &Settings) -> Result<(), String> {
+    ovs::check(settings)?;
+    let (workers, cores) = (usize::from(settings.workers.unwrap_or(1)), cores());
+    if workers > cores {
+        return Err(format!("each forwarding thread takes a CPU, and there are {cores}"));
     }
+    Ok(())
+}
 
-    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        ovs::check(settings)?;
-        let (workers, cores) = (usize::from(settings.workers.unwrap_or(1)), cores());
-        if workers > cores {
-            return Err(format!("each forwarding thread takes a CPU, and there are {cores}"));
-        }
-        Ok(())
-    }
-
-    fn replays(&self, replay: &Replay) -> Result<(), String> {
-        match replay.devices {
-            ReplayDevices::Dpdk => Ok(()),
-            ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
-        }
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        for tool in [Tool::OvsdbServer, Tool::OvsdbTool, Tool::OvsVsctl] {
-            tool.find()?;
-        }
-        let path = Path::new(DAEMON);
-        if !path.is_file() {
-            let what = format!("{DAEMON} not installed: apt-get install openvswitch-switch-dpdk");
-            return Err(Missing(what));
-        }
-        huge_pages::check(1)?;
-        Ok(vec![Program::ask("ovs-vswitchd-dpdk", path, &["--version"])])
-    }
-
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        // Others may have started since the programs were looked for.
-        huge_pages::check(1)?;
-        let (control, forwarding) = masks(plan)?;
-        let control = format!("other_config:dpdk-lcore-mask={control}");
-        let mask = format!("other_config:pmd-cpu-mask={forwarding}");
-        let (memory, limit) = (
-            format!("other_config:dpdk-socket-mem={HUGE_MB}"),
-            format!("other_config:dpdk-socket-limit={HUGE_MB}"),
-        );
-        let mut settings = cache_settings(plan.settings.caches()).to_vec();
-        settings.extend([
-            "other_config:dpdk-init=true",
-            "other_config:dpdk-extra=\"--no-pci --in-memory\"",
-            &control,
-            &mask,
-            &memory,
-            &limit,
-        ]);
-        // Below zero, so that other programs keep off the cores that are measured.
-        let niceness = plan.settings.replay.as_ref().map(|_| -20);
-        let mut service = start_program(&plan.context, Path::new(DAEMON), &settings, niceness)?;
-        let queues = plan.settings.queues.unwrap_or(1);
-        let port = |port: &PortName, index: usize| {
-            let device = match port {
-                PortName::Device(device) => {
-                    format!("net_af_packet{index},iface={device},qpairs={queues}")
-                }
-                PortName::Dpdk(device) => device.clone(),
-                PortName::Memory(_) => return None,
-            };
-            let settings =
-                format!("type=dpdk options:n_rxq={queues} options:dpdk-devargs={device}");
-            Some(PortWords { name: format!("dpdk{}", index + 1), settings })
+fn start(plan: &DutPlan<'_>) -> anyhow::Result<StartedDut> {
+    // Others may have started since the programs were looked for.
+    huge_pages::check(1)?;
+    let (control, forwarding) = masks(plan)?;
+    let own = [
+        "dpdk-init=true".to_owned(),
+        "dpdk-extra=\"--no-pci --in-memory\"".to_owned(),
+        format!("dpdk-lcore-mask={control}"),
+        format!("pmd-cpu-mask={forwarding}"),
+        format!("dpdk-socket-mem={HUGE_MB}"),
+        format!("dpdk-socket-limit={HUGE_MB}"),
+    ];
+    let own = own.map(|setting| format!("other_config:{setting}"));
+    let settings = cache_settings(plan.settings.caches()).iter().copied();
+    let settings: Vec<&str> = settings.chain(own.iter().map(String::as_str)).collect();
+    // Below zero, so that other programs keep off the cores that are measured.
+    let niceness = plan.settings.replay.as_ref().map(|_| -20);
+    let mut service = start_daemon(&plan.context, Path::new(DAEMON), &settings, niceness)?;
+    let queues = plan.settings.queues.unwrap_or(1);
+    let port = |port: &PortName, index: usize| {
+        let device = match port {
+            PortName::Device(device) => {
+                format!("net_af_packet{index},iface={device},qpairs={queues}")
+            }
+            PortName::Dpdk(device) => device.clone(),
+            PortName::Memory(_) => return None,
         };
-        add_bridges(plan, port, &mut service)?;
-        service.check()?;
-        let counters = DutCounters::OvsControl(plan.context.dir.join(ovs::DAEMON_CONTROL));
-        Ok(StartedDut { counters: Some(counters), ..StartedDut::listening(service, plan) })
-    }
+        let settings = format!("type=dpdk options:n_rxq={queues} options:dpdk-devargs={device}");
+        Some((format!("dpdk{}", index + 1), settings))
+    };
+    add_bridges(plan, port, &mut service)?;
+    service.check()?;
+    let counters = DutCounters::OvsControl(plan.context.dir.join(ovs::DAEMON_CONTROL));
+    Ok(StartedDut { counters: Some(counters), ..StartedDut::listening(service, plan) })
 }
 
 #[cfg(test)]

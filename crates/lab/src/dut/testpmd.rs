@@ -4,97 +4,119 @@
 //! Its counters are read over DPDK's telemetry socket, which lies in the scratch folder with all
 //! its other files.
 
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, bail};
 use programs::huge_pages::{self, HUGE_MB};
-use programs::process::Process;
-use programs::tools::{Missing, Program, Tool};
+use programs::tools::Tool;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
+    sockopt,
+};
+use serde_json::Value;
 
-use super::telemetry::{PortTelemetry, open_telemetry};
-use super::{Dut, DutCounters, DutId, DutPlan, PortName, StartedDut};
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, replays_by_dpdk};
 use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::{Forwarding, Replay, ReplayDevices, Settings};
+use crate::service::Service;
+use crate::settings::{Forwarding, Settings};
 use crate::testbed::Testbed;
+use crate::testbed::replay::Counts;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-const ABOUT: &str = "DPDK's testpmd, which forwards without tables: the bound of what a switch can \
-                     do with the devices of a replay; needs huge pages";
+/// Longest time for an answer of the telemetry socket, and its most bytes.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+const ANSWER_MAX: usize = 16 * 1024;
 
 /// `dpdk-testpmd` between the devices of a replay.
-pub(super) struct Testpmd;
-
-impl Dut for Testpmd {
-    fn id(&self) -> DutId {
-        DutId::new("testpmd", ABOUT)
-    }
-
-    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        if settings.forwarding() != Forwarding::Io || settings.replay.is_none() {
-            return Err("replays a trace without tables, and nothing else".to_owned());
-        }
-        super::no_caches(settings)?;
-        super::one_thread(settings)
-    }
-
-    fn replays(&self, replay: &Replay) -> Result<(), String> {
-        match replay.devices {
-            ReplayDevices::Dpdk => Ok(()),
-            ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
-        }
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+pub(super) const TESTPMD: Dut = Dut {
+    replays: replays_by_dpdk,
+    check: |_, settings, _| check(settings),
+    programs: |_, _| {
         huge_pages::check(1)?;
         Ok(vec![Tool::Testpmd.program()?])
-    }
+    },
+    start,
+    ..Dut::new(
+        "testpmd",
+        "DPDK's testpmd, which forwards without tables: the bound of what a switch can do with \
+            the devices of a replay; needs huge pages",
+    )
+};
 
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let Testbed::Replay(bed) = plan.bed else {
-            return Err(ServiceError::Unfit("testpmd replays a trace only".to_owned()));
-        };
-        let context = &plan.context;
-        // Others may have started since the programs were looked for.
-        huge_pages::check(1)?;
-        let cores = format!("{},{}", bed.control_core()?, bed.forwarding_cores().start);
-        let mut command = Command::new("nice");
-        command.args(["-n", "-20"]).arg(Tool::Testpmd.find()?);
-        command.args(["-l", &cores, "--no-pci", "--in-memory", "-m", &HUGE_MB.to_string()]);
-        for port in plan.ports {
-            if let PortName::Dpdk(device) = port {
-                command.arg(format!("--vdev={device}"));
-            }
-        }
-        command.args(["--", "--auto-start", "--tx-first"]);
-        command.args(["--total-num-mbufs=131072", "--rxd=512", "--txd=512", "--burst=32"]);
-        command.arg("--forward-mode=io");
-        let (process, telemetry) = launch(command, context)?;
-        let mut service = Service::new();
-        service.add(process, Some(ProcessRole::Switch), 0);
-        let counters = Some(DutCounters::Testpmd(telemetry));
-        Ok(StartedDut { counters, ..StartedDut::without_channel(service) })
+fn check(settings: &Settings) -> Result<(), String> {
+    if settings.forwarding() != Forwarding::Io || settings.replay.is_none() {
+        return Err("replays a trace without tables, and nothing else".to_owned());
     }
+    super::no_caches(settings)?;
+    super::one_thread(settings)
 }
 
-fn launch(
-    mut command: Command,
-    context: &ServiceContext<'_>,
-) -> Result<(Process, PortTelemetry), ServiceError> {
-    let ServiceContext { namespace, dir, cancel, .. } = *context;
-    command.env("RUNTIME_DIRECTORY", dir).args(["--stats-period", "3600"]);
-    let mut process = Process::start("testpmd", command, namespace, dir)?;
-    let path = dir.join("dpdk/rte/dpdk_telemetry.v2");
-    process.wait_until("open its socket", START_LIMIT, cancel, |_| path.exists())?;
-    let socket = open_telemetry(&path).map_err(|error| {
-        let what = format!("connecting to testpmd's telemetry: {error:#}");
-        ServiceError::Unfit(what)
+fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
+    let Testbed::Replay(bed) = plan.bed else {
+        bail!("testpmd replays a trace only");
+    };
+    let context = &plan.context;
+    // Others may have started since the programs were looked for.
+    huge_pages::check(1)?;
+    let cores = format!("{},{}", bed.control_core()?, bed.forwarding_cores().start);
+    let mut command = Command::new("nice");
+    command.args(["-n", "-20"]).arg(Tool::Testpmd.find()?);
+    command.args(["-l", &cores, "--no-pci", "--in-memory", "-m", &HUGE_MB.to_string()]);
+    for port in plan.ports {
+        if let PortName::Dpdk(device) = port {
+            command.arg(format!("--vdev={device}"));
+        }
+    }
+    command.args(["--", "--auto-start", "--tx-first"]);
+    command.args(["--total-num-mbufs=131072", "--rxd=512", "--txd=512", "--burst=32"]);
+    command.args(["--forward-mode=io", "--stats-period", "3600"]);
+    command.env("RUNTIME_DIRECTORY", context.dir);
+    let mut process = context.start("testpmd", command)?;
+    let (path, mut opened) = (context.dir.join("dpdk/rte/dpdk_telemetry.v2"), None);
+    process.wait_until("open its socket", START_LIMIT, context.cancel, |_| {
+        // Its file is there before it takes connections.
+        opened = open_telemetry(&path).ok();
+        opened.is_some()
     })?;
-    let telemetry = PortTelemetry { socket, ports: (0, 1) };
+    let telemetry = opened.context("testpmd has no telemetry")?;
     // What it prints comes late where it prints into a file; its counters do not.
-    process.wait_until("send a packet", START_LIMIT, cancel, |_| {
-        telemetry.counts().is_ok_and(|counts| counts.sent > 0)
+    process.wait_until("send a packet", START_LIMIT, context.cancel, |_| {
+        counts(&telemetry).is_ok_and(|counts| counts.sent > 0)
     })?;
-    Ok((process, telemetry))
+    let service = Service::of(process, ProcessRole::Switch, 0);
+    let counters = Some(DutCounters::Testpmd(telemetry));
+    Ok(StartedDut { service, counters, ..StartedDut::default() })
+}
+
+fn open_telemetry(path: &Path) -> Result<OwnedFd> {
+    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(ANSWER_LIMIT))?;
+    connect(&fd, &SocketAddrUnix::new(path)?)?;
+    let mut greeting = vec![0; ANSWER_MAX];
+    recv(&fd, &mut greeting[..], RecvFlags::empty())?;
+    Ok(fd)
+}
+
+/// Counts of the ports where packets come in and go out.
+pub(super) fn counts(telemetry: &OwnedFd) -> Result<Counts> {
+    let received = ask(telemetry, 0, "ipackets")?;
+    let before = Instant::now();
+    let sent = ask(telemetry, 1, "opackets")?;
+    Ok(Counts { at: before + before.elapsed() / 2, received, sent })
+}
+
+fn ask(telemetry: &OwnedFd, port: u16, counter: &str) -> Result<u64> {
+    let question = format!("/ethdev/stats,{port}");
+    send(telemetry, question.as_bytes(), SendFlags::empty())?;
+    let mut buffer = vec![0; ANSWER_MAX];
+    let (count, _) = recv(telemetry, &mut buffer[..], RecvFlags::empty())?;
+    let answer: Value = serde_json::from_slice(buffer.get(..count).unwrap_or_default())?;
+    let Some(value) = answer["/ethdev/stats"][counter].as_u64() else {
+        bail!("testpmd shows no {counter} of port {port}: {answer}")
+    };
+    Ok(value)
 }

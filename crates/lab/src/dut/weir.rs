@@ -5,19 +5,20 @@
 //! instead must never be measured as what it is not. Where it replays a trace by itself, its
 //! forwarding threads have their cores to themselves as far as the machine allows.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use channel::Endpoint;
+use anyhow::{Result, anyhow, bail};
 use control::{ControlCommand, ControlRequest};
-use programs::process::Process;
-use programs::tools::{Missing, Program};
+use programs::tools::Program;
 
-use super::{Dut, DutCounters, DutId, DutPlan, PortName, StartedDut, bridge_name, controllers};
+use super::command::given_program;
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name};
+use crate::controller;
 use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::{CacheSet, Forwarding, Replay, Settings};
+use crate::service::{ProgramPaths, Service, key_options};
+use crate::settings::{CacheSet, Forwarding, Settings};
 use crate::testbed::Testbed;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -25,11 +26,18 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// Time that one more bridge may add to the start.
 const BRIDGE_LIMIT: Duration = Duration::from_millis(100);
 
+/// The word of another build, before its path.
+const BUILD: &str = "weir=";
+
 /// The control socket, in the switch's folder.
 const CONTROL: &str = "ctl.sock";
 
-/// All caches, the tier inside the kernel too, as `--caches` takes it.
-const KERNEL_CACHES: &str = "frame,key,kernel";
+/// Words of `--caches`; none for those as shipped, the kernel tier too where it is possible.
+type Caches = Option<&'static str>;
+
+/// All caches of the process, and those with the tier inside the kernel, which there must be.
+const USER: Caches = Some("frame,key");
+const KERNEL: Caches = Some("frame,key,kernel");
 
 /// Longest start of a replay: reading a trace, or filling a device's buffers with it, takes a
 /// while.
@@ -38,251 +46,182 @@ const REPLAY_START_LIMIT: Duration = Duration::from_secs(60);
 /// More flow entries than any workload has.
 const REPLAY_ENTRIES_MAX: &str = "20000000";
 
-/// All caches of the process.
-const USER_CACHES: &str = "frame,key";
-
-/// `weir switch`.
-pub(super) struct WeirSwitch {
-    id: DutId,
-    /// The way forwarding threads wait, in the words of `--poll`.
-    poll: &'static str,
-    tier: Tier,
-    /// The program, where it is not the one that is measured by default.
-    program: Option<PathBuf>,
+/// What all of them have.
+const fn row(name: &'static str, about: &'static str) -> Dut {
+    Dut {
+        has_offloads: true,
+        has_memory_ports: true,
+        replays: |_| Ok(()),
+        programs: |dut, paths| {
+            if dut.is_given {
+                given_program(dut)?;
+            }
+            Ok(vec![Program::ask("weir", program(dut, paths), &["--version"])])
+        },
+        ..Dut::new(name, about)
+    }
 }
 
-/// Use of the tier inside the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tier {
-    /// It is in use where it is possible.
-    AsShipped,
-    /// It is what is measured.
-    Needed,
-    /// It is off: all is forwarded in user space.
-    Off,
-}
-
-/// As it is shipped.
-pub(super) const WEIR: WeirSwitch = WeirSwitch {
-    id: DutId::new(
+pub(super) const WEIR: Dut = Dut {
+    is_controller: true,
+    check: |_, settings, _| check(settings, None),
+    start: |plan| start(plan, None, "adaptive"),
+    ..row(
         "weir",
         "Weir's switch as it is shipped: AF_PACKET ports, its kernel tier where that is \
             possible, asleep while nothing comes",
-    ),
-    poll: "adaptive",
-    tier: Tier::AsShipped,
-    program: None,
+    )
 };
 
-/// In user space, asleep while nothing comes.
-pub(super) const WEIR_USER: WeirSwitch = WeirSwitch {
-    id: DutId::new(
-        "weir-user",
-        "Weir's switch without its kernel tier: all is forwarded in user space",
-    ),
-    poll: "adaptive",
-    tier: Tier::Off,
-    program: None,
+pub(super) const WEIR_USER: Dut = Dut {
+    check: |_, settings, _| check(settings, USER),
+    start: |plan| start(plan, USER, "adaptive"),
+    ..row("weir-user", "Weir's switch without its kernel tier: all is forwarded in user space")
 };
 
-/// In user space, never asleep.
-pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
-    id: DutId::new(
-        "weir-busy",
-        "Weir's switch without its kernel tier, never asleep: a whole core a worker",
-    ),
-    poll: "busy",
-    tier: Tier::Off,
-    program: None,
+pub(super) const WEIR_BUSY: Dut = Dut {
+    is_controller: true,
+    check: |_, settings, _| check(settings, USER),
+    start: |plan| start(plan, USER, "busy"),
+    ..row("weir-busy", "Weir's switch without its kernel tier, never asleep: a whole core a worker")
 };
 
-/// With the tier inside the kernel.
-pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
-    id: DutId::new(
+pub(super) const WEIR_KERNEL: Dut = Dut {
+    has_memory_ports: false,
+    check: |_, settings, _| check(settings, KERNEL),
+    start: |plan| start(plan, KERNEL, "adaptive"),
+    ..row(
         "weir-kernel",
         "Weir's switch, which must have its kernel tier: decisions of the frame cache are \
             carried out by a program at the devices' TCX hooks",
-    ),
-    poll: "adaptive",
-    tier: Tier::Needed,
-    program: None,
+    )
 };
 
-const ANOTHER: &str = "Another build of Weir's switch, in user space, never asleep";
-
-/// The switch `weir=PATH`: that build, in user space and never asleep. The user of one has a
-/// value of its own, which stays for as long as the program runs.
-pub(super) fn other_build(name: &str) -> Option<&'static dyn Dut> {
-    let path = name.strip_prefix("weir=").filter(|path| !path.is_empty())?;
-    Some(Box::leak(Box::new(WeirSwitch {
-        id: DutId::of_word(name, name, ANOTHER.to_owned()),
-        poll: "busy",
-        tier: Tier::Off,
-        program: Some(PathBuf::from(path)),
-    })))
+/// The switch `weir=PATH`: that build, in user space and never asleep.
+pub(super) fn other_build(word: &str) -> Option<&'static Dut> {
+    word.strip_prefix(BUILD).filter(|path| !path.is_empty())?;
+    let about = "Another build of Weir's switch, in user space, never asleep";
+    Some(Dut { is_given: true, ..WEIR_BUSY }.with_word(word, word, about))
 }
 
-impl WeirSwitch {
-    fn program<'a>(&'a self, paths: &'a ProgramPaths) -> &'a Path {
-        self.program.as_deref().unwrap_or(&paths.weir)
-    }
+fn program<'a>(dut: &'a Dut, paths: &'a ProgramPaths) -> &'a Path {
+    dut.word.strip_prefix(BUILD).map_or(paths.weir.as_path(), Path::new)
+}
 
-    /// Words of `--caches`; none for those as shipped, the kernel tier too where it is possible.
-    fn caches(&self, settings: &Settings) -> Option<&'static str> {
-        match settings.caches() {
-            CacheSet::Usual => match self.tier {
-                Tier::AsShipped => None,
-                Tier::Needed => Some(KERNEL_CACHES),
-                Tier::Off => Some(USER_CACHES),
-            },
-            CacheSet::User => Some(USER_CACHES),
-            CacheSet::Kernel => Some(KERNEL_CACHES),
-            CacheSet::Key => Some("key"),
-            CacheSet::None => Some("off"),
-        }
-    }
-
-    /// Whether the kernel tier may decide: it has to, or it does where it is possible.
-    fn may_have_tier(&self, settings: &Settings) -> bool {
-        self.caches(settings).is_none_or(|caches| caches == KERNEL_CACHES)
-    }
-
-    /// `weir switch`, on the cores of a replay.
-    fn plain_command(&self, plan: &DutPlan<'_>) -> Command {
-        let program = self.program(plan.context.paths);
-        let Some(bed) = plan.bed.replay() else {
-            let mut plain = Command::new(program);
-            plain.arg("switch");
-            return plain;
-        };
-        // Below zero other programs keep off the cores that are measured; who may not set it
-        // measures with what there is.
-        let mut nice = Command::new("nice");
-        nice.args(["-n", "-20"]).arg(program).arg("switch");
-        let cores: Vec<String> = bed.forwarding_cores().map(|core| core.to_string()).collect();
-        nice.args(["--worker-cores", &cores.join(",")]);
-        nice
-    }
-
-    /// The command that starts it; writes the file of the bridges where there are several.
-    fn command(&self, plan: &DutPlan<'_>) -> Result<Command, ServiceError> {
-        let (context, settings) = (&plan.context, plan.settings);
-        let mut command = self.plain_command(plan);
-        command.args(["--poll", self.poll]);
-        match (settings.forwarding(), plan.controller) {
-            (Forwarding::Learning, _) => {
-                command.args(["--fail-mode", "standalone"]);
-            }
-            (Forwarding::Io, _) => {
-                command.args(["--forward", "io"]);
-            }
-            (Forwarding::Controller, Some(controller)) => {
-                command.args(["--controller", controller, "--fail-mode", "secure"]);
-            }
-            (Forwarding::Flows | Forwarding::Controller, _) => {
-                // The lab is silent for longer than any probe waits.
-                command.args(["--fail-mode", "secure", "--inactivity-probe", "0"]);
-            }
-        }
-        if settings.forwarding() != Forwarding::Io {
-            command.args(["--protocols", &context.version.to_string()]);
-            if settings.replay.is_some() {
-                command.args(["--max-entries", REPLAY_ENTRIES_MAX]);
-            }
-        }
-        let tls = plan.keys.map(|keys| &keys.switch).map(|keys| {
-            [
-                ("private-key", keys.private_key.display().to_string()),
-                ("certificate", keys.certificate.display().to_string()),
-                ("ca-cert", keys.ca_cert.display().to_string()),
-            ]
-        });
-        let tls = tls.as_ref().map_or(&[][..], |files| &files[..]);
-        if let Some(caches) = self.caches(settings) {
-            command.args(["--caches", caches]);
-        }
-        if let Some(workers) = settings.workers {
-            command.arg("--workers").arg(workers.to_string());
-        }
-        if let Some(queues) = settings.queues.filter(|queues| *queues > 1) {
-            command.arg("--queues").arg(queues.to_string());
-        }
-        let bridges = bridges(plan);
-        if let [(_, keys)] = &bridges[..] {
-            for (key, values) in keys {
-                for value in values {
-                    command.arg(format!("--{key}")).arg(value);
-                }
-            }
-            for (key, value) in tls {
-                command.arg(format!("--{key}")).arg(value);
-            }
-        } else {
-            let path = context.dir.join("bridges.toml");
-            std::fs::write(&path, file(tls, &bridges))
-                .map_err(|source| ServiceError::File { path: path.clone(), source })?;
-            command.arg("--config").arg(path);
-        }
-        command.arg("--control").arg(context.dir.join(CONTROL));
-        Ok(command)
-    }
-
-    /// Fails where the tier is wanted and is not there.
-    fn ensure_tier(&self, plan: &DutPlan<'_>, service: &Service) -> Result<(), ServiceError> {
-        if self.caches(plan.settings) != Some(KERNEL_CACHES) {
-            return Ok(());
-        }
-        let command = ControlCommand::Caches { set: Some(KERNEL_CACHES.to_owned()) };
-        let request = ControlRequest { json: true, bridge: None, command };
-        match control::ask(&plan.context.dir.join(CONTROL), &request) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let tails = service.tails();
-                Err(ServiceError::Unfit(format!("no kernel tier: {error}; it said:\n{tails}")))
-            }
-        }
+/// Words of `--caches` of a switch that has those of `usual` if nothing else is asked for.
+fn caches(usual: Caches, settings: &Settings) -> Caches {
+    match settings.caches() {
+        CacheSet::Usual => usual,
+        CacheSet::User => USER,
+        CacheSet::Kernel => KERNEL,
+        CacheSet::Key => Some("key"),
+        CacheSet::None => Some("off"),
     }
 }
 
-/// A bridge's name, and the keys that are its own, each with its values.
-type BridgeKeys = (String, Vec<(&'static str, Vec<String>)>);
+/// Whether the kernel tier may decide: it has to, or it does where it is possible.
+fn may_have_tier(caches: Caches) -> bool {
+    caches.is_none() || caches == KERNEL
+}
 
-/// The bridges of the plan; the ports are those of the first.
-fn bridges(plan: &DutPlan<'_>) -> Vec<BridgeKeys> {
-    let settings = plan.settings;
-    let has_channel = settings.forwarding() != Forwarding::Io;
-    let bridge = |(index, endpoint): (usize, &Endpoint)| {
-        let mut keys = vec![("dpid", vec![plan.dpid(index)])];
-        if index == 0 {
-            let port = |(index, port): (usize, &PortName)| match port {
-                PortName::Device(device) => format!("{}=af_packet:{device}", index + 1),
-                PortName::Memory(text) => format!("{}={text}", index + 1),
-                PortName::Dpdk(device) => format!("{}=dpdk:{device}", index + 1),
-            };
-            keys.push(("port", plan.ports.iter().enumerate().map(port).collect()));
-            if settings.has_queues == Some(true) {
-                let queue = |port| format!("{port}:1,min=50%");
-                keys.push(("queue", (1..=plan.ports.len()).map(queue).collect()));
-            }
-        }
-        if has_channel {
-            keys.push(("listen", vec![endpoint.to_string()]));
-        }
-        (bridge_name(index), keys)
+/// `weir switch`, on the cores of a replay.
+fn plain_command(plan: &DutPlan<'_>) -> Command {
+    let program = program(plan.dut, plan.context.paths);
+    let Some(bed) = plan.bed.replay() else {
+        let mut plain = Command::new(program);
+        plain.arg("switch");
+        return plain;
     };
-    plan.listen.iter().enumerate().map(bridge).collect()
+    // Below zero other programs keep off the cores that are measured; who may not set it measures
+    // with what there is.
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "-20"]).arg(program).arg("switch");
+    let cores: Vec<String> = bed.forwarding_cores().map(|core| core.to_string()).collect();
+    nice.args(["--worker-cores", &cores.join(",")]);
+    nice
+}
+
+/// The command that starts it; writes the file of the bridges where there are several.
+fn command(plan: &DutPlan<'_>, caches: Caches, poll: &str) -> Result<Command> {
+    let (context, settings) = (&plan.context, plan.settings);
+    let mut command = plain_command(plan);
+    command.args(["--poll", poll]);
+    match (settings.forwarding(), plan.controller) {
+        (Forwarding::Learning, _) => {
+            command.args(["--fail-mode", "standalone"]);
+        }
+        (Forwarding::Io, _) => {
+            command.args(["--forward", "io"]);
+        }
+        (Forwarding::Controller, Some(controller)) => {
+            command.args(["--controller", controller, "--fail-mode", "secure"]);
+        }
+        (Forwarding::Flows | Forwarding::Controller, _) => {
+            // The lab is silent for longer than any probe waits.
+            command.args(["--fail-mode", "secure", "--inactivity-probe", "0"]);
+        }
+    }
+    if settings.forwarding() != Forwarding::Io {
+        command.args(["--protocols", &context.version.to_string()]);
+        if settings.replay.is_some() {
+            command.args(["--max-entries", REPLAY_ENTRIES_MAX]);
+        }
+    }
+    if let Some(caches) = caches {
+        command.args(["--caches", caches]);
+    }
+    if let Some(workers) = settings.workers {
+        command.arg("--workers").arg(workers.to_string());
+    }
+    if let Some(queues) = settings.queues.filter(|queues| *queues > 1) {
+        command.arg("--queues").arg(queues.to_string());
+    }
+    let tls = context.keys.map(|keys| key_options(&keys.switch));
+    let tls: Vec<_> = tls.into_iter().flatten().collect();
+    if plan.listen.len() == 1 {
+        let bridge = bridge_keys(plan, 0).into_iter();
+        let bridge = bridge.flat_map(|(key, values)| values.into_iter().map(move |one| (key, one)));
+        for (key, value) in bridge.chain(tls) {
+            command.arg(format!("--{key}")).arg(value);
+        }
+    } else {
+        command.arg("--config").arg(context.write("bridges.toml", &file(plan, &tls))?);
+    }
+    command.arg("--control").arg(context.dir.join(CONTROL));
+    Ok(command)
+}
+
+/// The keys of a bridge of the plan, each with its values; the ports are those of the first.
+fn bridge_keys(plan: &DutPlan<'_>, index: usize) -> Vec<(&'static str, Vec<String>)> {
+    let mut keys = vec![("dpid", vec![plan.dpid(index)])];
+    if index == 0 {
+        let port = |(number, port): (usize, &PortName)| match port {
+            PortName::Device(device) => format!("{number}=af_packet:{device}"),
+            PortName::Memory(text) => format!("{number}={text}"),
+            PortName::Dpdk(device) => format!("{number}=dpdk:{device}"),
+        };
+        keys.push(("port", (1..).zip(plan.ports).map(port).collect()));
+        if plan.settings.has_queues == Some(true) {
+            let queue = |port| format!("{port}:1,min=50%");
+            keys.push(("queue", (1..=plan.ports.len()).map(queue).collect()));
+        }
+    }
+    if plan.settings.forwarding() != Forwarding::Io {
+        keys.push(("listen", vec![plan.listen[index].to_string()]));
+    }
+    keys
 }
 
 /// The file of several bridges, in TOML; `shared` holds for all of them.
-fn file(shared: &[(&str, String)], bridges: &[BridgeKeys]) -> String {
+fn file(plan: &DutPlan<'_>, shared: &[(&str, String)]) -> String {
     let mut text = String::new();
     for (key, value) in shared {
         text += &format!("{key} = {value:?}\n");
     }
-    for (name, keys) in bridges {
-        text += &format!("[[bridge]]\nname = {name:?}\n");
-        for (key, values) in keys {
-            text += &match (*key, &values[..]) {
+    for index in 0..plan.listen.len() {
+        text += &format!("[[bridge]]\nname = {:?}\n", bridge_name(index));
+        for (key, values) in bridge_keys(plan, index) {
+            text += &match (key, &values[..]) {
                 ("dpid", [value]) => format!("{key} = {value:?}\n"),
                 (_, values) => format!("{key} = {values:?}\n"),
             };
@@ -291,103 +230,76 @@ fn file(shared: &[(&str, String)], bridges: &[BridgeKeys]) -> String {
     text
 }
 
-impl Dut for WeirSwitch {
-    fn id(&self) -> DutId {
-        self.id
-    }
+fn check(settings: &Settings, usual: Caches) -> Result<(), String> {
+    let is_io = settings.forwarding() == Forwarding::Io;
+    let is_without = matches!(settings.caches(), CacheSet::User | CacheSet::Key | CacheSet::None);
+    let wants_kernel = usual == KERNEL || settings.caches() == CacheSet::Kernel;
+    let why = if is_io && settings.is_channel_measured() {
+        "has no OpenFlow channel where it forwards without tables"
+    } else if usual == KERNEL && is_without {
+        "is the kernel tier, which hangs on the frame cache"
+    } else if usual == USER && wants_kernel {
+        "is Weir without its kernel tier"
+    } else if wants_kernel && settings.replay.is_some() {
+        "the kernel tier hangs on devices of the kernel"
+    } else if wants_kernel && is_io {
+        "the kernel tier carries out decisions of flow tables"
+    } else {
+        return Ok(());
+    };
+    Err(why.to_owned())
+}
 
-    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
-        let is_io = settings.forwarding() == Forwarding::Io;
-        if is_io && settings.is_channel_measured() {
-            return Err("has no OpenFlow channel where it forwards without tables".to_owned());
-        }
-        let is_needed = self.tier == Tier::Needed;
-        let wants_kernel = is_needed || settings.caches() == CacheSet::Kernel;
-        let without = matches!(settings.caches(), CacheSet::User | CacheSet::Key | CacheSet::None);
-        if is_needed && without {
-            return Err("is the kernel tier, which hangs on the frame cache".to_owned());
-        }
-        if wants_kernel && self.tier == Tier::Off {
-            return Err("is Weir without its kernel tier".to_owned());
-        }
-        if wants_kernel && settings.replay.is_some() {
-            return Err("the kernel tier hangs on devices of the kernel".to_owned());
-        }
-        if wants_kernel && is_io {
-            return Err("the kernel tier carries out decisions of flow tables".to_owned());
-        }
-        Ok(())
+fn start(plan: &DutPlan<'_>, usual: Caches, poll: &str) -> Result<StartedDut> {
+    let (context, settings) = (&plan.context, plan.settings);
+    if let Testbed::Fleet(_) = plan.bed {
+        let is_busy = plan.dut.name == WEIR_BUSY.name;
+        let words: &[&str] = if is_busy { &["--busy-poll", "50"] } else { &[] };
+        return controller::start_weir(plan, program(plan.dut, context.paths), words);
     }
-
-    fn has_offloads(&self) -> bool {
-        true
+    let caches = caches(usual, settings);
+    let command = command(plan, caches, poll)?;
+    let is_replay = settings.replay.is_some();
+    let limit = if is_replay { REPLAY_START_LIMIT } else { START_LIMIT };
+    let limit = limit + BRIDGE_LIMIT * plan.listen.len() as u32;
+    let mut process = context.start("weir-switch", command)?;
+    process.wait_for_text("ready", limit, context.cancel)?;
+    if let Testbed::Replay(bed) = plan.bed {
+        let kept = bed.keep_process_off(process.pid());
+        kept.map_err(|error| anyhow!("cannot choose the switch's cores: {error}"))?;
     }
-
-    fn replays(&self, _replay: &Replay) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn has_memory_ports(&self) -> bool {
-        self.tier != Tier::Needed
-    }
-
-    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(vec![Program::ask("weir", self.program(paths), &["--version"])])
-    }
-
-    fn is_controller(&self) -> bool {
-        matches!(self.tier, Tier::AsShipped) || self.poll == "busy"
-    }
-
-    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        if let Testbed::Fleet(bed) = plan.bed {
-            let words: &[&str] =
-                if self.id.name == WEIR_BUSY.id.name { &["--busy-poll", "50"] } else { &[] };
-            return controllers::start_weir(plan, bed, self.program(plan.context.paths), words);
+    let service = Service::of(process, ProcessRole::Switch, 0);
+    let socket = context.dir.join(CONTROL);
+    if caches == KERNEL {
+        // One that forwards in user space instead is not what is measured.
+        let command = ControlCommand::Caches { set: caches.map(str::to_owned) };
+        let wanted = ControlRequest { json: true, bridge: None, command };
+        if let Err(error) = control::ask(&socket, &wanted) {
+            bail!("no kernel tier: {error}; it said:\n{}", service.tails());
         }
-        let context = &plan.context;
-        let command = self.command(plan)?;
-        let bridges = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);
-        let is_replay = plan.settings.replay.is_some();
-        let limit = if is_replay { REPLAY_START_LIMIT } else { START_LIMIT };
-        let limit = limit + BRIDGE_LIMIT * bridges;
-        let mut process = Process::start("weir-switch", command, context.namespace, context.dir)?;
-        process.wait_for_text("ready", limit, context.cancel)?;
-        if let Testbed::Replay(bed) = plan.bed {
-            bed.keep_process_off(process.pid()).map_err(|error| {
-                ServiceError::Unfit(format!("cannot choose the switch's cores: {error}"))
-            })?;
-        }
-        let mut service = Service::new();
-        service.add(process, Some(ProcessRole::Switch), 0);
-        self.ensure_tier(plan, &service)?;
-        let socket = || context.dir.join(CONTROL);
-        let counters = is_replay.then(|| DutCounters::Control(socket()));
-        Ok(match plan.settings.forwarding() {
-            Forwarding::Io => StartedDut { counters, ..StartedDut::without_channel(service) },
-            Forwarding::Flows | Forwarding::Learning | Forwarding::Controller => {
-                let may_have_tier = !is_replay && self.may_have_tier(plan.settings);
-                let tier = may_have_tier.then(socket);
-                StartedDut { tier, counters, ..StartedDut::listening(service, plan) }
-            }
-        })
     }
+    let counters = is_replay.then(|| DutCounters::Control(socket.clone()));
+    if settings.forwarding() == Forwarding::Io {
+        return Ok(StartedDut { service, counters, ..StartedDut::default() });
+    }
+    let tier = (!is_replay && may_have_tier(caches)).then_some(socket);
+    Ok(StartedDut { tier, counters, ..StartedDut::listening(service, plan) })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER};
+    use super::{KERNEL, USER, caches, may_have_tier};
     use crate::settings::{CacheSet, Settings};
 
     #[test]
     fn who_may_use_the_kernel_tier_is_asked_what_it_decided() {
-        let with = |caches| Settings { caches, ..<_>::default() };
-        let usual = with(None);
-        assert!(WEIR.may_have_tier(&usual) && WEIR_KERNEL.may_have_tier(&usual));
-        assert!(!WEIR_USER.may_have_tier(&usual) && !WEIR_BUSY.may_have_tier(&usual));
-        assert!(WEIR.may_have_tier(&with(Some(CacheSet::Kernel))));
+        let may = |usual, of| {
+            may_have_tier(caches(usual, &Settings { caches: of, ..Settings::default() }))
+        };
+        assert!(may(None, None) && may(KERNEL, None) && !may(USER, None));
+        assert!(may(None, Some(CacheSet::Kernel)));
         for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
-            assert!(!WEIR.may_have_tier(&with(Some(caches))), "{caches:?}");
+            assert!(!may(None, Some(caches)), "{caches:?}");
         }
     }
 }

@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use openflow::Message;
+use stats::quantile;
+
 use super::{
     Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, exactly,
     idle_cpu,
 };
 use crate::switch_client::SwitchClient;
-use stats::quantile;
 
 /// Questions of each kind, one after the other, and the most bridges that are asked so.
 const QUESTIONS: usize = 200;
@@ -50,7 +52,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     // What follows a connection is over: the features, the first table of entries.
     ask_all(&mut clients).map_err(failed)?;
     let cores = idle_cpu::of_switch(context)?;
-    let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
+    let echo = times(&mut clients, |client| Ok(client.echo(Vec::new())?)).map_err(failed)?;
     let barrier = times(&mut clients, |client| Ok(client.barrier()?)).map_err(failed)?;
     let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
     let mut all = all.map_err(failed)?;
@@ -82,7 +84,7 @@ const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 /// first [`ONE_BY_ONE`], made one after another.
 fn connect_all(context: &MethodContext<'_>) -> Result<(Vec<SwitchClient>, f64), TrialError> {
     let connect = |bridge| {
-        let connected = context.setup.connect(bridge, context.cancel);
+        let connected = context.setup.connect(context.setup.version, bridge, context.cancel);
         connected.map_err(|error| channel_error(&error, context))
     };
     let count = context.setup.bridges().len();
@@ -131,7 +133,12 @@ fn times(
 /// Asks all at once: milliseconds until the last has answered.
 fn ask_all(clients: &mut [SwitchClient]) -> anyhow::Result<f64> {
     let begun = Instant::now();
-    clients.iter_mut().try_for_each(SwitchClient::send_echo)?;
-    clients.iter_mut().try_for_each(SwitchClient::take_echo)?;
+    for client in clients.iter_mut() {
+        client.send(&Message::EchoRequest(Vec::new()))?;
+        client.flush()?;
+    }
+    for client in clients.iter_mut() {
+        while !matches!(client.next_in_time()?.1, Message::EchoReply(_)) {}
+    }
     Ok(begun.elapsed().as_secs_f64() * 1e3)
 }

@@ -15,9 +15,9 @@ use generator::receiver::{Distribution, ReceiverOptions, StreamReceiver, StreamR
 use generator::session::{Session, StartOptions, Waiting};
 use generator::statistics::StreamStatistics;
 use netdev::sys::realtime::run_in_real_time;
-use openflow::PortNo;
 use openflow::action::{Action, MAX_LEN_NO_BUFFER};
 use openflow::message::PacketOut;
+use openflow::{Message, PortNo};
 
 use super::search::{Attempt, Found, received_pps};
 use super::{
@@ -237,7 +237,8 @@ impl Exchange<'_, '_> {
         let actions = vec![Action::Output { port: PortNo(2), max_len: MAX_LEN_NO_BUFFER }];
         let in_port = PortNo::CONTROLLER;
         let packet_out = PacketOut { buffer_id: None, in_port, actions, data };
-        let sent = self.client.send_packet_out(packet_out);
-        sent.map_err(|error| channel_error(&error, self.context))
+        let sent = self.client.send(&Message::PacketOut(packet_out));
+        let sent = sent.and_then(|_| self.client.flush());
+        sent.map_err(|error| channel_error(&error.into(), self.context))
     }
 }

@@ -81,7 +81,7 @@ fn measure(bed: &ReplayTestbed, setup: &Setup, seconds: f64, cancel: &Cancel) ->
     let lost = counts()?.lost_since(&first);
     let workers_after = workers()?;
     let mut values = vec![("replay_mpps", mpps), ("replay_lost", lost as f64)];
-    let loaded = setup.loaded();
+    let loaded = setup.loaded;
     let entries = loaded.map_or(0, |loaded| loaded.entries);
     if let Some(loaded) = loaded.filter(|loaded| loaded.entries > 0) {
         values.push(("replay_loads_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)));

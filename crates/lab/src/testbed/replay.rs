@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use netdev::sys::affinity;
 use netdev::sys::netns::Namespace;
 use openflow::PortNo;
@@ -16,7 +16,6 @@ use openflow::flow::FlowMod;
 use openflow::port::PortStats;
 use programs::cancel::Cancel;
 
-use crate::service::ServiceError;
 use crate::settings::{Replay, ReplayDevices, Settings};
 use crate::testbed::PortName;
 use crate::workload::Workload;
@@ -83,13 +82,13 @@ impl ReplayTestbed {
 
     /// A core that forwards nothing, for everything that is not forwarding: the first that this
     /// process may use, if one is left.
-    pub(crate) fn control_core(&self) -> Result<usize, ServiceError> {
+    pub(crate) fn control_core(&self) -> Result<usize> {
         self.others(&self.allowed).first().copied().ok_or_else(|| {
             let forwards = list(&Vec::from_iter(self.forwarding_cores()));
-            ServiceError::Unfit(format!(
+            anyhow!(
                 "DPDK's own thread needs a core that forwards nothing, and this process may use \
                  only {forwards}: give it one more, or fewer workers"
-            ))
+            )
         })
     }
 

@@ -67,7 +67,7 @@ impl Run<'_> {
 /// method alone. A start that serves all turns is not one more.
 fn turn<'a>(plan: &[Job<'a>], headline: &Headline, round: usize) -> Vec<Job<'a>> {
     let is_of = |job: &&Job<'_>| {
-        let has_figure = headline.duts.iter().any(|dut| dut == job.dut.name());
+        let has_figure = headline.duts.iter().any(|dut| dut == job.dut.name);
         job.start == 0 && job.scenario.id == headline.scenario && has_figure
     };
     let one_more = |job: &Job<'a>| {

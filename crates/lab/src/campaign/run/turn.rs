@@ -29,13 +29,13 @@ impl Job<'_> {
     /// Name of the cell in the progress.
     fn title(&self, cell: &ScenarioCell) -> String {
         let at: Vec<&str> = cell.at.values().map(String::as_str).collect();
-        let (scenario, dut) = (&self.scenario.id, self.dut.name());
+        let (scenario, dut) = (&self.scenario.id, self.dut.name);
         format!("{scenario} {dut}: {}, start {}", at.join(", "), self.start + 1)
     }
 
     /// Key of the cell's results.
     fn place(&self, cell: &ScenarioCell) -> Place {
-        (self.scenario.id.clone(), self.dut.name().to_owned(), cell.at.clone())
+        (self.scenario.id.clone(), self.dut.name.to_owned(), cell.at.clone())
     }
 }
 
@@ -120,7 +120,7 @@ impl Run<'_> {
 
     /// A switch was started for the cells of a job, or failed to start.
     fn log_start(&mut self, job: &Job<'_>, commands: Vec<String>) -> Result<(), CampaignError> {
-        let (scenario, dut) = (job.scenario.id.clone(), job.dut.name().to_owned());
+        let (scenario, dut) = (job.scenario.id.clone(), job.dut.name.to_owned());
         self.log(LedgerLine::Start { scenario, dut, start: job.start, at: job.at(), commands })
     }
 
@@ -284,20 +284,20 @@ impl Run<'_> {
         let (dut, settings) = (job.dut, job.setup());
         let has_ports = settings.replay.is_none() && settings.fleet.is_none();
         let is_memory = self.campaign.kind == TestbedKind::Memory && has_ports;
-        if is_memory && !job.is_floor() && (!dut.has_memory_ports() || settings.line() > 1) {
+        if is_memory && !job.is_floor() && (!dut.has_memory_ports || settings.line() > 1) {
             let what = "has no such in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));
         }
         let missing = |missing: programs::tools::Missing| CellState::Missing(missing.to_string());
-        if !self.installed.contains(dut.name()) {
-            dut.programs(&self.campaign.paths).map_err(missing)?;
-            self.installed.insert(dut.name());
+        if !self.installed.contains(dut.name) {
+            (dut.programs)(dut, &self.campaign.paths).map_err(missing)?;
+            self.installed.insert(dut.name);
         }
         if let Some(controller) = controller_of(settings) {
             let controller = controller?;
             // No switch has the name of a controller but Weir, which is one program.
             if !self.installed.contains(controller.name) {
-                (controller.programs)(&self.campaign.paths).map_err(missing)?;
+                (controller.programs)(controller, &self.campaign.paths).map_err(missing)?;
                 self.installed.insert(controller.name);
             }
             if settings.transport() == ChannelTransport::Tls && !controller.has_tls {
@@ -308,7 +308,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn start(&self, dut: &dyn Dut, settings: &Settings) -> Result<Started, SetupError> {
+    fn start(&self, dut: &Dut, settings: &Settings) -> Result<Started, SetupError> {
         let folder = scratch::make(scratch::LAB)?;
         let parts = SetupParts {
             settings,
