@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
-use lab::campaign::catalogue;
+use lab::catalogue;
 use openflow::Version;
 use switch::config::{CachesArg, FailMode, Forward, Poll};
 
@@ -92,7 +92,7 @@ fn port_kinds() -> Vec<String> {
 }
 
 fn scenarios() -> Vec<String> {
-    let all = catalogue::all().unwrap_or_default();
+    let all = catalogue::all();
     let evaluations = all.iter().filter_map(|scenario| scenario.evaluation.clone());
     let words = evaluations.chain(strings(catalogue::FAMILIES));
     let mut names: Vec<String> = words.chain(all.iter().map(|one| one.id.clone())).collect();

@@ -185,7 +185,7 @@ fn main() -> ExitCode {
         Program::Pki(arguments) => ended("pki", pki::run(arguments, out)),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
-        Program::Bench { words } => exited("bench", lab::bench::run(&words)),
+        Program::Bench { words } => exited("bench", lab::cli::bench(&words)),
         Program::Demo(arguments) => exited("demo", arguments.run()),
         Program::Metrics(arguments) => ended("metrics", self::metrics::list(&arguments, out)),
         Program::Completions(arguments) => {
@@ -243,17 +243,8 @@ fn exited(program: &str, outcome: anyhow::Result<ExitCode>) -> ExitCode {
         if files::is_reader_gone(error.as_ref()) {
             return ExitCode::from(files::EXIT_READER_GONE);
         }
-        print_line(format_args!("weir {program}: {}", with_sources(&error)));
+        print_line(format_args!("weir {program}: {}", files::with_sources(error.as_ref())));
         ExitCode::FAILURE
-    })
-}
-
-/// An error and its sources, without those that the text before them has already.
-fn with_sources(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |text, source| match text.as_str() {
-        "" => source,
-        known if known.contains(&source) => text,
-        known => format!("{known}: {source}"),
     })
 }
 
@@ -277,9 +268,9 @@ mod tests {
     fn a_cause_is_printed_once() {
         let cause = anyhow::anyhow!("no such file");
         let error = cause.context("control socket /x: no such file; name another place");
-        assert_eq!(super::with_sources(&error), error.to_string());
+        assert_eq!(files::with_sources(error.as_ref()), error.to_string());
         let error = anyhow::anyhow!("no such file").context("control socket /x");
-        assert_eq!(super::with_sources(&error), "control socket /x: no such file");
+        assert_eq!(files::with_sources(error.as_ref()), "control socket /x: no such file");
     }
 
     #[test]

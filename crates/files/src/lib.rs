@@ -24,7 +24,7 @@ pub use log_queue::{LogWriter, flush_log, log_line};
 pub use memory::release_free_memory;
 pub use output::{
     EXIT_READER_GONE, StandardOutput, eprint_line, is_reader_gone, output_error, print, printable,
-    stdout,
+    stdout, with_sources,
 };
 
 use std::fs::{File, FileType};

@@ -82,6 +82,17 @@ pub fn is_reader_gone(error: &(dyn Error + 'static)) -> bool {
     own || error.source().is_some_and(is_reader_gone)
 }
 
+/// An error and its sources, without those that the text before them has already.
+#[must_use]
+pub fn with_sources(error: &(dyn Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| (*error).source());
+    chain.map(ToString::to_string).fold(String::new(), |text, source| match text.as_str() {
+        "" => source,
+        known if known.contains(&source) => text,
+        known => format!("{known}: {source}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::io;

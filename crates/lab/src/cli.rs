@@ -3,15 +3,14 @@
 //! The binary hands its arguments over and takes an exit code back; no other crate knows what a
 //! run is made of.
 
-use std::io::{IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use programs::cancel::{Cancel, EXIT_INTERRUPTED};
+use programs::cancel::Cancel;
 use programs::tools;
 
 use crate::campaign::catalogue;
@@ -19,7 +18,7 @@ use crate::campaign::job::Campaign;
 use crate::present::{Form, View};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::{controller, demo, dut, method, settings};
+use crate::{controller, demo, dut, method, names, settings};
 
 mod agent;
 mod campaign;
@@ -55,7 +54,8 @@ enum LabCommand {
     /// Find out what a switch can do, and whether it does what it says.
     Check(Box<check::CheckArgs>),
     /// Send and receive at this box's interfaces for a lab on another one.
-    Agent(agent::AgentArgs),
+    #[command(after_help = agent::EXAMPLES)]
+    Agent,
     /// Remove what runs left that were killed.
     Clean,
     /// Draw results as tables, lines for programs, or a page.
@@ -127,8 +127,7 @@ Examples:
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
     /// Starts of each switch in every cell.
-    #[arg(long, alias = "repeats", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     starts: u16,
     /// Seconds that the demo may take; what does not fit is left out and named.
     #[arg(long, default_value_t = 110)]
@@ -166,7 +165,7 @@ impl LabArgs {
             LabCommand::Gather(args) => args.run(),
             LabCommand::Show { scenario } => campaign::show(&scenario),
             LabCommand::Check(args) => args.run(),
-            LabCommand::Agent(args) => args.run(),
+            LabCommand::Agent => agent::run(),
             LabCommand::Clean => clean::run(),
             LabCommand::Report(args) => args.run(),
             LabCommand::Compare(args) => args.run(),
@@ -184,11 +183,10 @@ impl DemoArgs {
         let kind = testbed_kind(TestbedArg::Auto)?;
         let paths = self.paths.resolve()?;
         let (duts, notes) = demo::duts(&paths, kind);
-        let (scenarios, out) = (vec![demo::scenario()?], self.output.out.clone());
+        let (scenarios, out) = (vec![demo::scenario()], self.output.out.clone());
         let campaign = Campaign {
             starts: Some(usize::from(self.starts)),
             limit: Some(Duration::from_secs(self.budget)),
-            command: std::env::args().collect(),
             notes,
             quiet: self.output.quiet,
             ..Campaign::new(scenarios, duts, kind, paths, out)
@@ -198,38 +196,36 @@ impl DemoArgs {
 }
 
 /// Everything that the lab knows by name.
-#[must_use]
 pub fn list() -> String {
     let mut text = String::from("scenarios:\n");
-    // A test reads every file; here a broken one would only shorten the list.
-    for scenario in catalogue::all().unwrap_or_default() {
+    for scenario in catalogue::all() {
         let of = scenario.evaluation.as_deref().unwrap_or("--");
         text += &format!("  {of} {:22} {}\n", scenario.id, scenario.question);
     }
-    text += "switches under test:\n";
-    for dut in dut::ALL {
-        text += &format!("  {:20} {}\n", dut.name, dut.about);
-    }
-    text += &format!("  {:20} {}\n", "NAME=PROGRAM", dut::PROGRAM_ABOUT);
-    text += "controllers:\n";
-    for controller in controller::ALL {
-        text += &format!("  {:20} {}\n", controller.name, controller.about);
-    }
-    text += "controllers under test, loaded by a fleet, as are weir, weir-busy and weir=PATH:\n";
+    let mut part = |title: &str, rows: &mut dyn Iterator<Item = (&str, &str)>| {
+        text += &format!("{title}:\n");
+        rows.for_each(|(name, about)| text += &format!("  {name:20} {}\n", about.trim()));
+    };
+    let duts = dut::ALL.iter().map(|dut| (dut.name, dut.about));
+    part("switches under test", &mut duts.chain([("NAME=PROGRAM", dut::PROGRAM_ABOUT)]));
+    part("controllers", &mut controller::ALL.iter().map(|one| (one.name, one.about)));
     let forms = [("NAME=COMMAND", dut::COMMAND_ABOUT), ("tcp:HOST:PORT", dut::RUNNING_ABOUT)];
-    let known = dut::CONTROLLERS.iter().map(|dut| (dut.name, dut.about));
-    for (name, about) in known.chain(forms) {
-        text += &format!("  {name:20} {about}\n");
-    }
-    text += "methods:\n";
-    for method in method::ALL {
-        text += &format!("  {:20} {}\n", method.id, method.about);
-    }
-    text += "settings of a cell:\n";
-    for (key, about) in settings::KEYS {
-        text += &format!("  {key:20} {}\n", about.trim());
-    }
+    let duts = dut::CONTROLLERS.iter().map(|dut| (dut.name, dut.about));
+    let title = "controllers under test, loaded by a fleet, as are weir, weir-busy and weir=PATH";
+    part(title, &mut duts.chain(forms));
+    part("methods", &mut method::ALL.iter().map(|method| (method.id, method.about)));
+    part("settings of a cell", &mut settings::KEYS.iter().copied());
     text
+}
+
+/// Refuses the words of `weir bench`, a command of earlier versions.
+///
+/// # Errors
+/// Always, with the scenarios that ask the same.
+pub fn bench(words: &[String]) -> anyhow::Result<ExitCode> {
+    let word = words.first().map_or("", String::as_str);
+    let whole = || "weir bench is gone: use weir lab run SCENARIO --format lines".to_owned();
+    bail!(names::gone(&format!("bench {word}")).unwrap_or_else(whole));
 }
 
 /// Finds out by trying whether namespaces may be made.
@@ -251,39 +247,12 @@ fn testbed_kind(wish: TestbedArg) -> anyhow::Result<TestbedKind> {
     }
 }
 
-fn interrupted() -> ExitCode {
-    ExitCode::from(EXIT_INTERRUPTED)
-}
-
-/// Writes a file under its name only once it is whole.
-fn write_whole(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
-    let path = folder.join(name);
-    let write = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new()
-            .permissions(std::fs::Permissions::from_mode(0o644))
-            .tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(&path)?;
-        Ok(())
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(path)
+/// Writes a file, whole or not at all.
+fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    files::replace(path, text.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn shown(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::write_whole;
-
-    #[test]
-    fn a_file_appears_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = write_whole(folder.path(), "report.json", "{}").unwrap();
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "{}");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert!(write_whole(&folder.path().join("none"), "report.json", "{}").is_err());
-    }
 }

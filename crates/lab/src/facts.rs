@@ -1,11 +1,10 @@
 //! Facts of the machine that a report is from, and of boxes with agents. Nothing that names its
 //! owner.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use files::proc;
 use netdev::sys::realtime::run_in_real_time;
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +35,6 @@ pub struct Machine {
 
 impl Machine {
     /// Reads the facts; what cannot be read is "unknown".
-    #[must_use]
     pub fn read() -> Self {
         let machine = |file| proc::machine(file).unwrap_or_default();
         let cpuinfo = machine("cpuinfo");
@@ -77,21 +75,31 @@ pub struct BoxFacts {
 
 impl BoxFacts {
     /// Conditions that figures of the box hold for, in words.
-    #[must_use]
     pub(crate) fn words(&self) -> String {
-        let machine = self.machine.as_ref().map_or_else(
-            || "unknown".to_owned(),
-            |Machine { cpu, cores, kernel, os, real_time_error, .. }| {
-                let real_time = real_time_error.as_deref().unwrap_or("permitted");
-                format!("{cpu}, {cores} cores; {kernel}; {os}; real time: {real_time}")
-            },
-        );
-        format!("{} ({}): weir {}; {machine}", self.host, self.address, self.weir)
+        let all = conditions(&self.weir, self.machine.as_ref());
+        let words: Vec<String> =
+            all.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        format!("{} ({}): {}", self.host, self.address, words.join("; "))
     }
 }
 
+/// Conditions of figures, by name. A machine that was started anew is the same.
+pub(crate) fn conditions(weir: &str, machine: Option<&Machine>) -> Vec<(String, String)> {
+    let named = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut all = vec![named("weir", weir)];
+    if let Some(Machine { cpu, cores, kernel, os, real_time_error, .. }) = machine {
+        all.extend([
+            named("processor", cpu),
+            named("cores", &cores.to_string()),
+            named("kernel", kernel),
+            named("system", os),
+            named("real time", real_time_error.as_deref().unwrap_or("permitted")),
+        ]);
+    }
+    all
+}
+
 /// Cores that this process may use.
-#[must_use]
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -107,7 +115,6 @@ fn real_time_error() -> Option<String> {
 }
 
 /// The machine's own name.
-#[must_use]
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -123,48 +130,15 @@ fn os_name(text: &str) -> Option<&str> {
 }
 
 /// Now, UTC, as `2026-11-20T12:00:00Z`.
-#[must_use]
 pub fn now_utc() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    utc(since.as_secs())
-}
-
-/// Seconds since 1970 as a date and a time of day.
-fn utc(seconds: u64) -> String {
-    let (mut days, of_day) = (seconds / 86_400, seconds % 86_400);
-    let mut year = 1970;
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 1;
-    for length in lengths {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", days + 1)
+    let now = OffsetDateTime::now_utc();
+    let (hour, minute, second) = now.to_hms();
+    format!("{}T{hour:02}:{minute:02}:{second:02}Z", now.date())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, os_name, utc};
-
-    #[test]
-    fn known_dates() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(utc(1_763_642_096), "2025-11-20T12:34:56Z");
-        assert_eq!(utc(4_107_542_399), "2100-02-28T23:59:59Z");
-        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00Z");
-    }
+    use super::{Machine, os_name};
 
     #[test]
     fn the_distribution_has_its_whole_name() {

@@ -23,9 +23,6 @@ pub struct ChannelKeys {
 
 impl ChannelKeys {
     /// Makes an authority and both pairs in `dir`.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
     pub fn make(dir: &Path) -> Result<Self, PkiError> {
         let now = SystemTime::now();
         pki::init(dir, now)?;

@@ -8,8 +8,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
-pub mod bench;
-pub mod campaign;
+mod campaign;
 mod ceilings;
 pub mod cli;
 mod controller;
@@ -37,3 +36,5 @@ mod switch_client;
 mod testbed;
 mod trial_error;
 mod workload;
+
+pub use campaign::catalogue;

@@ -3,82 +3,72 @@
 
 use openflow::text::nearest;
 
-const LONG_RUN: &str = "weir gen for the whole time, with --metrics of it and of the switch";
-const DEATH: &str = "weir net, and end its controller while traffic runs";
-const NEW_FLOWS: &str = "new-flows, or datapath-new-flows";
-const COLD: &str = "datapath-new-flows, where every packet misses";
-const CHANGES: &str = "table-size for their rate, weir lab check for when they are in force";
-const LISTS: &str = "weir ctl dump-flows, beside datapath-rate";
-const LOADS: &str = "table-size, or datapath-growth, whose rows have the rate of loading";
-const SHARE: &str = "mask-flood and new-flows, the rate that a flood leaves";
-const RATES: &str = "large-tables and sessions-by-entries, by the method rate";
-const ASLEEP: &str = "ports-ping and ports-idle";
-const FUZZ: &str = "a peer of your own beside the load";
-const ONE_CLOCK: &str = "the clock: a window without the core is measured again by itself";
-
-/// Scenarios, methods, settings and words that earlier versions had, and what to use in their
-/// place.
-pub(crate) const GONE: &[(&str, &str)] = &[
-    ("udp", "udp2"),
-    ("soak", LONG_RUN),
-    ("controller-death", DEATH),
-    ("controller-loss", DEATH),
-    ("ports-short-flows", NEW_FLOWS),
-    ("short-flows", NEW_FLOWS),
-    ("flow-mods", CHANGES),
-    ("ports-changes", CHANGES),
-    ("flow-changes", CHANGES),
-    ("ports-fair-share", SHARE),
-    ("fair-share", SHARE),
-    ("ports-flows", RATES),
-    ("unpaced", RATES),
-    ("datapath-cold-start", COLD),
-    ("cold-start", COLD),
-    ("datapath-updates", CHANGES),
-    ("replay-updates", CHANGES),
-    ("datapath-dump", LISTS),
-    ("replay-dump", LISTS),
-    ("datapath-loading", LOADS),
-    ("replay-loading", LOADS),
-    ("datapath-victim", SHARE),
-    ("victim", SHARE),
-    ("datapath-idle", ASLEEP),
-    ("wake-up", ASLEEP),
-    ("beside", SHARE),
-    ("is_down", LOADS),
-    ("slots", "the replay as fast as the switch takes it"),
-    ("silence_ms", ASLEEP),
-    ("window_ms", COLD),
-    ("is_core_time", ONE_CLOCK),
-    ("invalid_pct", FUZZ),
-    ("hostile_ps", FUZZ),
-    ("linux-router", "linux-bridge, or a router of yours: NAME=PROGRAM"),
-    ("csv", "--format lines, whose samples jq writes as columns"),
-    ("bench datapath", "weir lab run datapath-rate --format lines"),
-    ("bench new-flows", "weir lab run datapath-new-flows --format lines"),
-    ("bench growth", "weir lab run datapath-growth --format lines"),
-    ("bench tiers", "weir lab run datapath-tiers --format lines"),
-    ("bench updates", CHANGES),
-    ("bench cold-start", COLD),
-    ("bench dump", LISTS),
-    ("bench victim", SHARE),
-    ("bench idle", ASLEEP),
-    ("bench ports", "weir lab run ports --dut weir,ovs,linux-bridge --format lines"),
-    ("bench controller", "weir lab run controller-throughput (controller-latency, ..) --dut NAMES"),
-    ("bench generator", "contrib/generator/speed.py WEIR, or weir gen flood --port null:"),
+/// The scenarios, methods, settings and words that earlier versions had, behind what to use in
+/// their place.
+const GONE: &[(&str, &[&str])] = &[
+    ("udp2", &["udp"]),
+    ("weir gen for the whole time, with --metrics of it and of the switch", &["soak"]),
+    (
+        "weir net, and end its controller while traffic runs",
+        &["controller-death", "controller-loss"],
+    ),
+    ("new-flows, or datapath-new-flows", &["ports-short-flows", "short-flows"]),
+    (
+        "table-size for their rate, weir lab check for when they are in force",
+        &[
+            "flow-mods",
+            "ports-changes",
+            "flow-changes",
+            "datapath-updates",
+            "replay-updates",
+            "bench updates",
+        ],
+    ),
+    (
+        "mask-flood and new-flows, the rate that a flood leaves",
+        &["ports-fair-share", "fair-share", "datapath-victim", "victim", "beside", "bench victim"],
+    ),
+    ("large-tables and sessions-by-entries, by the method rate", &["ports-flows", "unpaced"]),
+    (
+        "datapath-new-flows, where every packet misses",
+        &["datapath-cold-start", "cold-start", "window_ms", "bench cold-start"],
+    ),
+    ("weir ctl dump-flows, beside datapath-rate", &["datapath-dump", "replay-dump", "bench dump"]),
+    (
+        "table-size, or datapath-growth, whose rows have the rate of loading",
+        &["datapath-loading", "replay-loading", "is_down"],
+    ),
+    ("ports-ping and ports-idle", &["datapath-idle", "wake-up", "silence_ms", "bench idle"]),
+    ("the replay as fast as the switch takes it", &["slots"]),
+    ("the clock: a window without the core is measured again by itself", &["is_core_time"]),
+    ("a peer of your own beside the load", &["invalid_pct", "hostile_ps"]),
+    ("linux-bridge, or a router of yours: NAME=PROGRAM", &["linux-router"]),
+    ("starts", &["repeats"]),
+    ("bars", &["heat-map"]),
+    ("weir lab run datapath-rate --format lines", &["bench datapath"]),
+    ("weir lab run datapath-new-flows --format lines", &["bench new-flows"]),
+    ("weir lab run datapath-growth --format lines", &["bench growth"]),
+    ("weir lab run datapath-tiers --format lines", &["bench tiers"]),
+    ("weir lab run ports --dut weir,ovs,linux-bridge --format lines", &["bench ports"]),
+    (
+        "weir lab run controller-throughput (controller-latency, ..) --dut NAMES",
+        &["bench controller"],
+    ),
+    ("contrib/generator/speed.py WEIR, or weir gen flood --port null:", &["bench generator"]),
 ];
 
 /// The refusal of a name that is gone, with what to use in its place.
 pub(crate) fn gone(name: &str) -> Option<String> {
-    let (_, instead) = GONE.iter().find(|(gone, _)| *gone == name)?;
+    let (instead, _) = GONE.iter().find(|(_, names)| names.contains(&name))?;
     Some(format!("{name} is gone: use {instead}"))
 }
 
-/// The error of a text of settings; of a key that is gone with its replacement.
+/// The error of a text of settings; of a key or word that is gone with its replacement.
 pub(crate) fn explained(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
-    let key = text.split_once("unknown field `").and_then(|(_, rest)| rest.split('`').next());
-    key.and_then(gone).map_or_else(|| text.clone(), |gone| format!("{gone}\n{text}"))
+    let of = |what: &str| text.split_once(what).and_then(|(_, rest)| rest.split('`').next());
+    let name = of("unknown field `").or_else(|| of("unknown variant `"));
+    name.and_then(gone).map_or_else(|| text.clone(), |gone| format!("{gone}\n{text}"))
 }
 
 /// `no scenario "grops": did you mean groups? there is ...`
@@ -97,7 +87,6 @@ pub(crate) fn unknown<'a>(
 }
 
 /// Each of some things once, in the order in which they come first.
-#[must_use]
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for one in all {
@@ -129,9 +118,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_gone_is_answered_with_what_to_use() {
-        for (name, instead) in GONE {
-            let expected = format!("{name} is gone: use {instead}");
-            assert_eq!(unknown("word", name, ["groups"]), expected);
+        for (instead, names) in GONE {
+            for name in *names {
+                let expected = format!("{name} is gone: use {instead}");
+                assert_eq!(unknown("word", name, ["groups"]), expected);
+            }
         }
     }
 }

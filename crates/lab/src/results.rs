@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Machine;
 use crate::limit::{Limit, Part};
 use crate::load::Load;
+use crate::settings::Settings;
 use stats::{Comparison, Figure, Observed};
 
 /// Version of the JSON form.
@@ -31,7 +32,7 @@ pub enum Better {
 pub type Coordinates = BTreeMap<String, String>;
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Results {
     /// [`FORMAT`].
     pub format: u32,
@@ -48,10 +49,10 @@ pub struct Results {
     /// The machine; of several, the one that made most of the trials.
     pub machine: Machine,
     /// Every machine that measured, where there were several.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
     /// The parts of a run that was resumed, or measured job by job, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<RunPart>,
     /// Every program that took part.
     pub programs: Vec<Program>,
@@ -70,14 +71,27 @@ pub struct Results {
 pub struct RunPart {
     /// When it began, UTC.
     pub started: String,
-    /// Duration, seconds.
-    pub duration_s: f64,
     /// The command that was typed.
     pub command: Vec<String>,
-    /// The machine, as its [`Machine::id`] says.
-    pub machine: String,
-    /// The way it ended.
-    pub end: PartEnd,
+    /// The version of the lab.
+    pub weir: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The programs that take part.
+    pub programs: Vec<Program>,
+    /// The switches, in the order of the tables.
+    pub switches: Vec<DutInfo>,
+    /// Starts of each switch in each cell, where it is not the scenario's own number.
+    pub starts: Option<usize>,
+    /// The one job that is measured, from 0, and the number of jobs; none for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<(usize, usize)>,
+    /// Duration, seconds; none at its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// The way it ended; none at its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<PartEnd>,
 }
 
 /// The way a part of a run ended.
@@ -116,18 +130,14 @@ pub struct ScenarioResults {
     pub background: String,
     /// The scenario file as it was run, so that it can be run again.
     pub source: String,
-    /// Whether one start of each switch served all turns: its rows have turns for starts, and say
-    /// nothing about another start.
-    #[serde(default)]
+    /// Whether one start of each switch served all turns: its rows have turns for starts.
     pub is_held: bool,
     /// Starts of each switch at each point.
-    #[serde(default)]
     pub starts: usize,
     /// Trials of a method in each start, where there are several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trials: BTreeMap<String, usize>,
     /// Under what it was measured, by name: testbed, durations, rates, seeds, starts.
-    #[serde(default)]
     pub conditions: BTreeMap<String, String>,
     /// The axes, in order.
     pub axes: Vec<AxisInfo>,
@@ -139,17 +149,20 @@ pub struct ScenarioResults {
     pub published: Vec<Published>,
     /// The points of the axes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub points: Vec<AxisPoint>,
+    pub points: Vec<ScenarioCell>,
     /// The cells: each switch at each point of the axes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<CellResults>,
 }
 
 /// A point of the axes, as it is known before anything is measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AxisPoint {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioCell {
     /// Position on the axes.
     pub at: Coordinates,
+    /// Settings of the set-up: a plan has them, and a ledger those of the scenario's text.
+    #[serde(skip)]
+    pub settings: Settings,
     /// The first point with the same traffic, at which its floor is measured.
     pub floor_at: Coordinates,
     /// The switches that are left out here.
@@ -192,9 +205,7 @@ pub struct MetricInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
-    /// A bar for each switch and value of `x`, with ranges and single starts; heat maps of earlier
-    /// versions were drawn so too.
-    #[serde(alias = "heat-map")]
+    /// A bar for each switch and value of `x`, with ranges and single starts.
     Bars,
     /// A line over a numeric axis `x`.
     Sweep,
@@ -211,11 +222,7 @@ pub struct Plot {
     /// The metric.
     pub metric: String,
     /// The axis along x; none for a CDF.
-    #[serde(default)]
     pub x: Option<String>,
-    /// The second axis of a heat map of earlier versions; it is read and not used.
-    #[serde(default, skip_serializing)]
-    pub y: Option<String>,
     /// Whether the metric's scale is logarithmic.
     #[serde(default)]
     pub log: bool,
@@ -235,7 +242,6 @@ pub struct Published {
     /// The figure, or the lower end of its range, in the metric's unit.
     pub value: f64,
     /// The upper end of its range.
-    #[serde(default)]
     pub to: Option<f64>,
 }
 
@@ -260,9 +266,14 @@ pub enum CellState {
 /// Word of a cell whose switch cannot do what is asked.
 pub const NOT_SUPPORTED: &str = "not supported";
 
+impl Default for CellState {
+    fn default() -> Self {
+        Self::Pending("the run has not come to it".to_owned())
+    }
+}
+
 impl CellState {
     /// The words instead of a figure, and the reason; none where it was measured.
-    #[must_use]
     pub fn absence(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Measured => None,
@@ -276,7 +287,7 @@ impl CellState {
 }
 
 /// A switch at one point of the axes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellResults {
     /// The switch's name.
     pub dut: String,
@@ -288,7 +299,6 @@ pub struct CellResults {
     /// The figures: one for each metric that has a sample.
     pub rows: Vec<ResultRow>,
     /// Upper limits of the metrics, known before anything is measured.
-    #[serde(default)]
     pub bounds: Vec<UpperLimit>,
     /// The distributions, of all starts.
     pub distributions: Vec<MeasuredDistribution>,
@@ -310,25 +320,21 @@ pub struct UpperLimit {
 }
 
 /// One metric of one cell with its samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResultRow {
     /// The metric's key.
     pub metric: String,
     /// A value for each start that yielded one, in their order: the median of its trials.
     pub samples: Vec<f64>,
     /// The number of the start of each value.
-    #[serde(default)]
     pub starts: Vec<usize>,
-    /// For each sample the lowest and the highest value that agree with what its trial saw; empty
-    /// where the method resolves any value. The interval of the row holds them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// For each sample the lowest and the highest value that agree with what its trial saw, if any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resolutions: Vec<(f64, f64)>,
-    /// The lab's own floor of this metric on this testbed, same unit: what is measured without a
-    /// switch. A figure that is not above it says "below the floor".
+    /// The lab's own floor of this metric on this testbed, same unit: measured without a switch.
     pub floor: Option<f64>,
-    /// By how much the samples may be wrong, same unit, since the clocks of two boxes are only
-    /// known so well; none where one clock measured. The resolutions hold it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The reach of the error of two boxes' clocks, same unit; the resolutions hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_error: Option<f64>,
 }
 
@@ -353,7 +359,6 @@ pub struct TrialRecord {
     /// The start of the switch, from 0.
     pub start: usize,
     /// The trial of its method in that start, from 0.
-    #[serde(default)]
     pub trial: usize,
     /// Number of this attempt at the trial, from 0: one in which the machine stalled is made again.
     pub attempt: usize,
@@ -365,27 +370,25 @@ pub struct TrialRecord {
     /// Milliseconds in which the machine ran none of the lab's threads, the longest.
     pub stall_ms: f64,
     /// The box of an agent at which that was; none for the lab's own machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_at: Option<String>,
     /// Why it was left out: a stall of the machine, an error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The values, by metric.
     pub values: BTreeMap<String, f64>,
-    /// The lowest and the highest value that agree with what was seen, of metrics that the method
-    /// does not resolve further.
+    /// The lowest and the highest value that agree with what was seen, where they differ.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolutions: BTreeMap<String, (f64, f64)>,
     /// The load of every part.
     pub load: Option<Load>,
     /// The limiting part.
     pub limit: Option<Limit>,
-    /// Packets that a tier inside the kernel decided meanwhile, where the switch may use one and
-    /// the lab has loaded the flow entries; 0 where all was decided in user space.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Packets that a tier inside the kernel decided meanwhile, where the switch may use one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tier_hits: Option<u64>,
     /// Why that is not known, in the words of who was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tier_error: Option<String>,
     /// Distributions of its metrics; of a trial in results, those of its cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -396,13 +399,11 @@ pub struct TrialRecord {
 
 impl CellResults {
     /// The row of a metric, if it has samples.
-    #[must_use]
     pub fn row(&self, metric: &str) -> Option<&ResultRow> {
         self.rows.iter().find(|row| row.metric == metric)
     }
 
     /// The limiting part that most trials of `method` share, with the words of the first of them.
-    #[must_use]
     pub fn limit(&self, method: &str) -> Option<&Limit> {
         let limits = || {
             let of_method = self.trials.iter().filter(|trial| trial.method == method);
@@ -416,7 +417,6 @@ impl CellResults {
 
 impl ResultRow {
     /// The values by their starts.
-    #[must_use]
     pub fn observed(&self) -> BTreeMap<usize, Observed> {
         let one = |(at, (start, value)): (usize, (&usize, &f64))| {
             let (low, high) = self.resolutions.get(at).copied().unwrap_or((*value, *value));
@@ -426,13 +426,11 @@ impl ResultRow {
     }
 
     /// The median of the starts with their range; none where a value is not finite.
-    #[must_use]
     pub fn figure(&self) -> Option<Figure> {
         Figure::of(&self.observed().into_values().collect::<Vec<_>>())
     }
 
     /// This row beside another by the starts that both have; none where there are less than two.
-    #[must_use]
     pub fn beside(&self, other: &Self) -> Option<Comparison> {
         let (ours, theirs) = (self.observed(), other.observed());
         let pair = |(start, ours): (usize, Observed)| Some((ours, *theirs.get(&start)?));
@@ -442,13 +440,11 @@ impl ResultRow {
 
 impl ScenarioResults {
     /// Its title, or its name on the command line where it has none.
-    #[must_use]
     pub fn name(&self) -> &str {
         if self.title.is_empty() { &self.id } else { &self.title }
     }
 
     /// The metric of that key.
-    #[must_use]
     pub fn metric(&self, id: &str) -> Option<&MetricInfo> {
         self.metrics.iter().find(|metric| metric.id == id)
     }
@@ -469,7 +465,6 @@ impl ScenarioResults {
 impl Results {
     /// Whether nothing failed that could be tried. What is missing on this machine, what a switch
     /// does not support, and what there was no time for, is no failure.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.scenarios.iter().flat_map(|scenario| &scenario.cells).all(|cell| match cell.state {
             CellState::Measured

@@ -9,6 +9,7 @@ mod replay;
 mod series;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use generator::profile::Modifier;
@@ -28,15 +29,20 @@ pub use series::FlowSeries;
 /// The longest trial, seconds: a day.
 const DURATION_MAX_S: f64 = 86_400.0;
 
-/// The most switches in a line: each takes a namespace and a process.
-const LINE_MAX: u16 = 64;
+/// The whole numbers with their bounds: each switch in a line takes a namespace and a process, each
+/// port a host with an address of its own in 10.0.0.0/24, and iperf3 has no more streams.
+const LINE: RangeInclusive<u64> = 1..=64;
+const PORTS: RangeInclusive<u64> = 2..=254;
+const WORKERS: RangeInclusive<u64> = 1..=256;
+const BRIDGES: RangeInclusive<u64> = 1..=100_000;
+const STREAMS: RangeInclusive<u64> = 1..=128;
 
 /// The highest offered loads: more than any port of a switch carries.
 const RATE_MAX_PPS: f64 = 1e9;
 const LOAD_MAX_BPS: f64 = 1e12;
 
 /// Lengths of Ethernet frames in bytes, FCS included: up to jumbo frames.
-const FRAME_SIZES: std::ops::RangeInclusive<u32> = 64..=9_216;
+const FRAME_SIZES: RangeInclusive<u64> = 64..=9_216;
 
 /// Deciding party: the way packets are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,10 +161,10 @@ macro_rules! settings {
                 Self { $($key: self.$key.clone(),)* ..Self::default() }
             }
 
-            /// Whether a switch that was started for `other` serves: only traffic differs.
+            /// Settings of the set-up alone: a switch that was started for the same serves.
             #[must_use]
-            pub fn has_same_setup(&self, other: &Self) -> bool {
-                true $(&& self.$setup == other.$setup)*
+            pub fn setup(&self) -> Self {
+                Self { $($setup: self.$setup.clone(),)* ..Self::default() }
             }
         }
     };
@@ -414,17 +420,25 @@ impl Settings {
 
     /// Whether every number is one that can be measured with.
     fn check_numbers(&self) -> Result<(), SettingsError> {
-        if let Some(line) = self.line {
-            let wrong = |why: String| Err(SettingsError::new("line", &line.to_string(), why));
-            if !(1..=LINE_MAX).contains(&line) {
-                return wrong(format!("must be 1 to {LINE_MAX} switches"));
+        for (key, value, range, unit) in [
+            ("line", self.line.map(u64::from), LINE, " switches"),
+            ("ports", self.ports.map(|ports| ports as u64), PORTS, ""),
+            ("workers", self.workers.map(u64::from), WORKERS, ""),
+            ("queues", self.queues.map(u64::from), WORKERS, ""),
+            ("bridges", self.bridges.map(u64::from), BRIDGES, ""),
+            ("streams", self.streams.map(u64::from), STREAMS, ""),
+            ("frame_size", self.frame_size.map(u64::from), FRAME_SIZES, " bytes, FCS included"),
+        ] {
+            if let Some(value) = value.filter(|value| !range.contains(value)) {
+                let why = format!("must be {} to {}{unit}", range.start(), range.end());
+                return Err(SettingsError::new(key, &value.to_string(), why));
             }
-            if line > 1 && (self.ports() > 2 || self.replay.is_some() || self.is_channel_measured())
-            {
-                let what = "several switches have two ports each, no replay, no bridges and no \
-                            transport";
-                return wrong(what.to_owned());
-            }
+        }
+        let is_line = self.line() > 1;
+        if is_line && (self.ports() > 2 || self.replay.is_some() || self.is_channel_measured()) {
+            let line = self.line().to_string();
+            let why = "several switches have two ports, no replay, no bridges and no transport";
+            return Err(SettingsError::new("line", &line, why));
         }
         for (key, value, most) in [
             ("duration_s", self.duration_s, DURATION_MAX_S),
@@ -441,16 +455,9 @@ impl Settings {
             let why = "must be 0 or more and below 1: it is a share";
             return Err(SettingsError::new("loss", &loss.to_string(), why));
         }
-        if self.count == Some(0) {
-            return Err(SettingsError::new("count", "0", "must be 1 or more"));
-        }
-        match self.frame_size.filter(|size| !FRAME_SIZES.contains(size)) {
-            Some(size) => {
-                let (least, most) = (FRAME_SIZES.start(), FRAME_SIZES.end());
-                let why = format!("must be {least} to {most} bytes, FCS included");
-                Err(SettingsError::new("frame_size", &size.to_string(), why))
-            }
-            None => Ok(()),
+        match self.count {
+            Some(0) => Err(SettingsError::new("count", "0", "must be 1 or more")),
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -472,13 +479,13 @@ mod tests {
             ..Settings::default()
         };
         let other = Settings { frame_size: Some(1518), ..Settings::default() };
-        assert!(!base.has_same_setup(&other), "the flow entries differ");
+        assert_ne!(base.setup(), other.setup(), "the flow entries differ");
         base.overlay(&other);
         assert_eq!((base.frame_size(), base.flow_count()), (1518, 1));
         let same = Settings { frame_size: Some(128), ..base.clone() };
-        assert!(base.has_same_setup(&same), "only the traffic differs");
+        assert_eq!(base.setup(), same.setup(), "only the traffic differs");
         let learning = Settings { forwarding: Some(Forwarding::Learning), ..base.clone() };
-        assert!(!base.has_same_setup(&learning));
+        assert_ne!(base.setup(), learning.setup());
     }
 
     #[test]
@@ -504,9 +511,19 @@ mod tests {
         for (key, wrong) in [("loss", "1.0"), ("loss", "-0.1"), ("loss", "nan"), ("count", "0")] {
             assert_eq!(check(&format!("{key} = {wrong}")).unwrap_err().key, key, "{wrong}");
         }
-        for size in [0, 63, 9_217] {
-            let error = check(&format!("frame_size = {size}")).unwrap_err();
-            assert_eq!((error.key, error.text), ("frame_size", size.to_string()));
+        for (key, wrong) in [
+            ("frame_size", [0, 9_217]),
+            ("line", [0, 65]),
+            ("ports", [1, 255]),
+            ("workers", [0, 257]),
+            ("queues", [0, 257]),
+            ("bridges", [0, 100_001]),
+            ("streams", [0, 129]),
+        ] {
+            for value in wrong {
+                let error = check(&format!("{key} = {value}")).unwrap_err();
+                assert_eq!((error.key, error.text), (key, value.to_string()));
+            }
         }
         for right in [
             "duration_s = 86400.0\nrate_pps = 0.5\nload_bps = 1e11",

@@ -71,7 +71,7 @@ fn numbers_of_the_command_line_begin_with_no_zero() {
             &["gen", "ping", "--port", "null:a", "--src=10.0.0.2", "--size", "0100", "10.0.0.1"],
             "`0100` begins with a zero: write 100, or 64 if it is octal",
         ),
-        (&["lab", "run", "--repeats", "03", "none"], "`03` begins with a zero"),
+        (&["lab", "run", "--starts", "03", "none"], "`03` begins with a zero"),
     ] {
         let mut running = Running::start(&mut weir(words));
         running.says(both);

@@ -49,7 +49,6 @@ pub(crate) fn campaign(text: &str, folder: &Path) -> Campaign {
         (vec![Scenario::from_toml(text).unwrap()], vec![dut::find("fake-switch").unwrap()]);
     let (kind, paths) = (TestbedKind::Memory, ProgramPaths::new(PathBuf::new(), PathBuf::new()));
     Campaign {
-        command: vec!["weir".to_owned(), "lab".to_owned()],
         notes: vec!["a note".to_owned()],
         ..Campaign::new(scenarios, duts, kind, paths, folder.to_owned())
     }

@@ -6,122 +6,68 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::ledger::{Ledger, LedgerError, LedgerLine, Stamped, difference, read};
+use super::ledger::{LedgerError, LedgerLine, Stamped, append, create, difference, read};
 use super::record::Record;
-use crate::results::{PartEnd, Results};
-
-/// Why ledgers are no campaign.
-#[derive(Debug, thiserror::Error)]
-pub enum GatherError {
-    /// A ledger.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// It is of no single job.
-    #[error("{0}: is no ledger of a job: `weir lab run .. --job N` writes them")]
-    NoJob(PathBuf),
-    /// Two campaigns.
-    #[error("{path}: is of another campaign than {first} ({what}): gather each by itself")]
-    Other {
-        /// The ledger.
-        path: PathBuf,
-        /// The first one.
-        first: PathBuf,
-        /// The difference.
-        what: &'static str,
-    },
-    /// The new ledger.
-    #[error("cannot write into {folder}; another folder: --out FOLDER: {source}")]
-    Folder {
-        /// Path of the folder.
-        folder: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
-
-/// The ledger of a job.
-struct Measured {
-    path: PathBuf,
-    lines: Vec<Stamped>,
-    record: Record,
-}
-
-impl Measured {
-    /// Why it is no good.
-    fn fault(&self) -> Option<String> {
-        match self.record.parts.last().map(|(_, part)| part.end) {
-            Some(PartEnd::Whole) => self.record.failure(),
-            Some(PartEnd::Interrupted) => Some("it was interrupted".to_owned()),
-            Some(PartEnd::CutOff) | None => Some("it was cut off".to_owned()),
-        }
-    }
-
-    /// Its job, and the number of jobs.
-    fn job(&self) -> Option<(usize, usize)> {
-        self.record.head.as_ref()?;
-        self.record.parts.last()?.0.job
-    }
-
-    /// The difference to the campaign of another job, if there is one.
-    fn difference(&self, other: &Self) -> Option<&'static str> {
-        let (a, b) = (self.record.head.as_ref()?, other.record.head.as_ref()?);
-        let part = |of: &Self| {
-            let (head, _) = of.record.parts.last()?;
-            let (_, jobs) = head.job?;
-            Some((head.weir.clone(), head.switches.clone(), head.starts, jobs))
-        };
-        let (ours, theirs) = (part(self)?, part(other)?);
-        difference(a, b).or_else(|| match () {
-            () if ours.0 != theirs.0 => Some("another version of weir"),
-            () if ours != theirs => Some("other switches or starts"),
-            () => None,
-        })
-    }
-}
+use crate::results::{Results, RunPart};
 
 /// Makes one ledger in `folder` of those of jobs. Of a job that was measured more than once the
 /// first good measurement counts, or else the last. With the results come the jobs without a good
 /// one, each with the reason.
-///
-/// # Errors
-/// [`GatherError`].
-pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>), GatherError> {
-    let mut chosen: BTreeMap<usize, Measured> = BTreeMap::new();
+pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>), LedgerError> {
+    let mut chosen: BTreeMap<usize, (PathBuf, Vec<Stamped>, Record)> = BTreeMap::new();
     let mut jobs = 0;
     for path in paths {
         let (path, lines) = read(path)?;
-        let mut record = Record::default();
-        lines.iter().cloned().for_each(|line| record.apply(line));
-        let measured = Measured { path, lines, record };
-        let no_job = || GatherError::NoJob(measured.path.clone());
-        let (job, of) = measured.job().ok_or_else(no_job)?;
+        let record = Record::of(lines.clone());
+        let job = record.parts.last().and_then(|part| part.job);
+        let (job, of) = job.filter(|_| record.head.is_some()).ok_or_else(|| no_job(&path))?;
         jobs = of;
-        if let Some(first) = chosen.values().next()
-            && let Some(what) = measured.difference(first)
+        if let Some((first, _, known)) = chosen.values().next()
+            && let Some(what) = other_campaign(known, &record)
         {
-            let (path, first) = (measured.path, first.path.clone());
-            return Err(GatherError::Other { path, first, what });
+            let other = format!("is of another campaign than {} ({what})", first.display());
+            let why = format!("{other}: gather each by itself");
+            return Err(LedgerError::new(path.display(), why));
         }
-        if chosen.get(&job).is_none_or(|known| known.fault().is_some()) {
-            chosen.insert(job, measured);
+        if chosen.get(&job).is_none_or(|(.., known)| known.failure().is_some()) {
+            chosen.insert(job, (path, lines, record));
         }
     }
     let missing = (0..jobs).filter_map(|job| {
-        let known = chosen.get(&job).map_or(Some("no result".to_owned()), Measured::fault);
-        known.map(|why| format!("job {job} of {jobs}: {why}"))
+        let known = chosen.get(&job);
+        let fault = known.map_or(Some("no result".to_owned()), |(.., record)| record.failure());
+        fault.map(|why| format!("job {job} of {jobs}: {why}"))
     });
-    let missing = missing.collect();
-    let no_results = || GatherError::NoJob(paths.first().cloned().unwrap_or_default());
-    let head = chosen.values().next().and_then(|first| first.record.head.clone());
-    let mut record = Record { head: head.clone(), ..<_>::default() };
-    let written = |source| GatherError::Folder { folder: folder.to_owned(), source };
-    let mut ledger = Ledger::create(folder, &head.ok_or_else(no_results)?).map_err(written)?;
-    for line in chosen.into_values().flat_map(|measured| measured.lines) {
+    let missing: Vec<String> = missing.collect();
+    let head = chosen.values().next().and_then(|(.., first)| first.head.clone());
+    let head = head.ok_or_else(|| no_job(folder))?;
+    let file = create(folder, &head)?;
+    let mut record = Record { head: Some(head), ..Record::default() };
+    for line in chosen.into_values().flat_map(|(_, lines, _)| lines) {
         if !matches!(line.line, LedgerLine::Head(_)) {
-            ledger.append(&line).map_err(written)?;
+            append(&file, &line).map_err(|why| LedgerError::of_folder(folder, &why))?;
             record.apply(line);
         }
     }
-    let results = record.results().ok_or_else(no_results)?;
+    let results = record.results().ok_or_else(|| no_job(folder))?;
     Ok((results, missing))
+}
+
+fn no_job(path: &Path) -> LedgerError {
+    let why = "is no ledger of a job: `weir lab run .. --job N` writes them";
+    LedgerError::new(path.display(), why)
+}
+
+/// The difference between the campaigns of two jobs, if there is one.
+fn other_campaign(first: &Record, other: &Record) -> Option<&'static str> {
+    let (a, b) = (first.parts.last()?, other.parts.last()?);
+    let jobs = |part: &RunPart| part.job.map(|(_, jobs)| jobs);
+    let differs = difference(first.head.as_ref()?, other.head.as_ref()?);
+    differs.or_else(|| match () {
+        () if a.weir != b.weir => Some("another version of weir"),
+        () if (&a.switches, a.starts, jobs(a)) != (&b.switches, b.starts, jobs(b)) => {
+            Some("other switches or starts")
+        }
+        () => None,
+    })
 }

@@ -4,18 +4,19 @@
 //! the link in its place whose figures are the lab's own floor. Switches take turns at every group
 //! of points: a machine that grows slower or busier does so for all of them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ledger::{LEDGER_FORMAT, LedgerHead};
-use super::scenario::{Scenario, ScenarioCell, ScenarioError};
+use super::scenario::{PLAN_MAX, Scenario, ScenarioError};
 use crate::ceilings;
 use crate::controller;
 use crate::dut::{self, Dut};
 use crate::facts;
 use crate::method::Method;
 use crate::names;
-use crate::results::{AxisPoint, CellState, Coordinates, MetricInfo, ScenarioResults};
+use crate::results::{CellState, Coordinates, MetricInfo, ScenarioCell, ScenarioResults};
 use crate::service::ProgramPaths;
 use crate::settings::{Forwarding, Settings};
 use crate::setup::TestbedKind;
@@ -58,7 +59,6 @@ pub struct Campaign {
 impl Campaign {
     /// Of scenarios on switches, into a folder: their own numbers of starts, without a limit or a
     /// note, and without showing progress.
-    #[must_use]
     pub fn new(
         scenarios: Vec<Scenario>,
         duts: Vec<&'static Dut>,
@@ -77,21 +77,39 @@ impl Campaign {
             folder,
             is_resumed: false,
             job: None,
-            command: Vec::new(),
+            command: std::env::args().collect(),
             notes: Vec::new(),
             quiet: true,
         }
     }
 
     /// The points of a scenario on the campaign's testbed: wires in memory have no rates.
-    pub(super) fn cells(&self, scenario: &Scenario) -> Result<Vec<ScenarioCell>, ScenarioError> {
-        let mut cells = scenario.cells(self.is_quick)?;
-        if self.kind == TestbedKind::Memory {
-            for cell in &mut cells {
+    fn cells(&self, scenario: &Scenario) -> Vec<ScenarioCell> {
+        let mut cells = scenario.cells(self.is_quick);
+        let mut floors: BTreeMap<String, Coordinates> = BTreeMap::new();
+        for cell in &mut cells {
+            if self.kind == TestbedKind::Memory {
                 (cell.settings.port_rate, cell.settings.control_rate) = (None, None);
             }
+            let first = floors.entry(format!("{:?}", cell.settings.traffic()));
+            cell.floor_at = first.or_insert_with(|| cell.at.clone()).clone();
+            cell.bounds = ceilings::upper_limits(&cell.settings);
         }
-        Ok(cells)
+        cells
+    }
+
+    /// Whether the plan fits into the memory; else the scenario that has too many starts.
+    pub fn check_size(&self) -> Result<(), ScenarioError> {
+        for scenario in &self.scenarios {
+            let (starts, switches) = (self.starts(scenario), self.duts.len());
+            let cells = scenario.cells(self.is_quick).len();
+            if starts.saturating_mul(cells).saturating_mul(switches) > PLAN_MAX {
+                let what = format!("{starts} starts of {switches} switches in {cells} cells");
+                let why = format!("{}: {what}: {PLAN_MAX} in all at most", scenario.id);
+                return Err(ScenarioError(why));
+            }
+        }
+        Ok(())
     }
 
     /// Starts of each switch in each cell of a scenario.
@@ -102,7 +120,6 @@ impl Campaign {
     /// Time until which headline figures get further starts, of a plan that takes `cost`: the
     /// campaign's own limit, else that time itself, and of a quick run none. None of a
     /// single job, where the number of starts was chosen, or where there is nothing to compare.
-    #[must_use]
     pub fn further_limit(&self, cost: Duration) -> Option<Duration> {
         let is_wanted = self.job.is_none() && self.starts.is_none() && self.duts.len() > 1;
         let limit = self.limit.or_else(|| (!self.is_quick).then_some(cost));
@@ -219,23 +236,22 @@ pub(super) fn controller_of(settings: &Settings) -> Option<Result<&'static Dut, 
 }
 
 /// The jobs of a campaign, in order.
-///
-/// # Errors
-/// A scenario that is wrong.
-pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Result<Vec<Job<'_>>, ScenarioError> {
+pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Vec<Job<'_>> {
     let mut jobs = Vec::new();
     for scenario in &campaign.scenarios {
-        let cells = campaign.cells(scenario)?;
-        let methods = scenario.methods(campaign.is_quick)?;
-        let floor = if has_floor { floor(campaign, scenario, &cells)? } else { None };
+        let cells = campaign.cells(scenario);
+        let methods = scenario.methods(campaign.is_quick);
+        let floor = floor(campaign, scenario, &cells);
+        let floor = Some(floor).filter(|floor| has_floor && floor.steps() > 0);
+        let groups = groups(&cells);
         for start in 0..campaign.starts(scenario) {
             jobs.extend(floor.clone().map(|job| Job { start, ..job }));
             let mut turns = Vec::new();
-            for group in groups(&cells) {
+            for group in &groups {
                 for dut in &campaign.duts {
-                    let is_left = |at: &Coordinates| !scenario.is_without(dut.name, at);
-                    let cells = group.iter().copied().filter(|cell| is_left(&cell.at));
-                    let (cells, methods) = (cells.cloned().collect::<Vec<_>>(), methods.clone());
+                    let has = |cell: &&ScenarioCell| cell.without.iter().all(|of| of != dut.name);
+                    let cells: Vec<_> = group.iter().copied().filter(has).cloned().collect();
+                    let methods = methods.clone();
                     if !cells.is_empty() {
                         turns.push(Job { campaign, scenario, dut, start, methods, cells });
                     }
@@ -248,66 +264,48 @@ pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Result<Vec<Job<'_>>,
             jobs.append(&mut turns);
         }
     }
-    Ok(jobs)
+    jobs
 }
 
 /// The first start of the lab's own floor: the methods that have one, at the points that differ in
 /// what is sent.
-fn floor<'a>(
-    campaign: &'a Campaign,
-    scenario: &'a Scenario,
-    cells: &[ScenarioCell],
-) -> Result<Option<Job<'a>>, ScenarioError> {
-    let mut methods = scenario.methods(campaign.is_quick)?;
+fn floor<'a>(campaign: &'a Campaign, scenario: &'a Scenario, cells: &[ScenarioCell]) -> Job<'a> {
+    let mut methods = scenario.methods(campaign.is_quick);
     methods.retain(|method| !method.floors.is_empty());
-    let first = |cell: &&ScenarioCell| floor_at(cells, cell) == &cell.at;
     let joined = |cell: &ScenarioCell| {
         let mut settings = cell.settings.traffic();
         settings.forwarding = Some(Forwarding::Flows);
-        ScenarioCell { at: cell.at.clone(), settings }
+        ScenarioCell { settings, ..cell.clone() }
     };
-    let cells: Vec<ScenarioCell> = cells.iter().filter(first).map(joined).collect();
-    let job = Job { campaign, scenario, dut: dut::FLOOR, start: 0, methods, cells };
-    Ok(Some(job).filter(|job| job.steps() > 0))
-}
-
-/// The first point with the traffic of that one.
-fn floor_at<'c>(cells: &'c [ScenarioCell], of: &'c ScenarioCell) -> &'c Coordinates {
-    let traffic = of.settings.traffic();
-    &cells.iter().find(|cell| cell.settings.traffic() == traffic).unwrap_or(of).at
+    let first = cells.iter().filter(|cell| cell.floor_at == cell.at);
+    let cells = first.map(joined).collect();
+    Job { campaign, scenario, dut: dut::FLOOR, start: 0, methods, cells }
 }
 
 /// The points in groups that one start serves, each in the order of its first.
 fn groups(cells: &[ScenarioCell]) -> Vec<Vec<&ScenarioCell>> {
     let mut groups: Vec<Vec<&ScenarioCell>> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for cell in cells {
-        let fits =
-            |group: &&mut Vec<&ScenarioCell>| cell.settings.has_same_setup(&group[0].settings);
-        match groups.iter_mut().find(fits) {
-            Some(group) => group.push(cell),
-            None => groups.push(vec![cell]),
+        let group = *known.entry(format!("{:?}", cell.settings.setup())).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push(Vec::new());
         }
+        groups[group].push(cell);
     }
     groups
 }
 
 /// The first line of a campaign's ledger: all that a reader needs to know of it.
-///
-/// # Errors
-/// A scenario that is wrong.
-pub(super) fn head(campaign: &Campaign) -> Result<LedgerHead, ScenarioError> {
+pub(super) fn head(campaign: &Campaign) -> LedgerHead {
     let (is_quick, testbed) = (campaign.is_quick, campaign.kind);
     let scenarios = campaign.scenarios.iter().map(|scenario| scenario_head(campaign, scenario));
-    let scenarios = scenarios.collect::<Result<_, _>>()?;
-    Ok(LedgerHead { format: LEDGER_FORMAT, is_quick, testbed, scenarios })
+    LedgerHead { format: LEDGER_FORMAT, is_quick, testbed, scenarios: scenarios.collect() }
 }
 
-fn scenario_head(
-    campaign: &Campaign,
-    scenario: &Scenario,
-) -> Result<ScenarioResults, ScenarioError> {
-    let cells = campaign.cells(scenario)?;
-    let methods = scenario.methods(campaign.is_quick)?;
+fn scenario_head(campaign: &Campaign, scenario: &Scenario) -> ScenarioResults {
+    let mut cells = campaign.cells(scenario);
+    let methods = scenario.methods(campaign.is_quick);
     let metrics: Vec<MetricInfo> = methods
         .iter()
         .flat_map(|method| method.metrics)
@@ -322,17 +320,13 @@ fn scenario_head(
     let trials = methods
         .iter()
         .map(|method| (method.id.to_owned(), scenario.trials(method, campaign.is_quick)));
-    let point = |cell: &ScenarioCell| {
-        let mut bounds = ceilings::upper_limits(&cell.settings);
-        bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));
-        AxisPoint {
-            at: cell.at.clone(),
-            floor_at: floor_at(&cells, cell).clone(),
-            without: scenario.left_out(&cell.at),
-            bounds,
-        }
-    };
-    Ok(ScenarioResults {
+    let conditions = conditions(campaign, &cells);
+    for cell in &mut cells {
+        // No line has them, so that a head that is read is the same.
+        cell.settings = Settings::default();
+        cell.bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));
+    }
+    ScenarioResults {
         id: scenario.id.clone(),
         evaluation: scenario.evaluation.clone(),
         title: scenario.title.clone(),
@@ -342,14 +336,14 @@ fn scenario_head(
         is_held: scenario.is_held,
         starts: scenario.starts(campaign.is_quick),
         trials: trials.filter(|(_, trials)| *trials > 1).collect(),
-        conditions: conditions(campaign, &cells),
-        axes: scenario.axis_infos(campaign.is_quick)?,
-        points: cells.iter().map(point).collect(),
+        conditions,
+        axes: scenario.axis_infos(campaign.is_quick),
+        points: cells,
         metrics,
         plots: scenario.plots.clone(),
         published: scenario.published.clone(),
         cells: Vec::new(),
-    })
+    }
 }
 
 /// Under what a scenario is measured: the testbed, and each single value of the settings that all
@@ -366,25 +360,23 @@ fn conditions(campaign: &Campaign, cells: &[ScenarioCell]) -> Coordinates {
         Ok(serde_json::Value::Object(values)) => values,
         Ok(_) | Err(_) => serde_json::Map::new(),
     };
-    let all: Vec<_> = cells.iter().map(values).collect();
-    for (key, value) in all.first().into_iter().flatten() {
-        let is_shared = all.iter().all(|values| values.get(key) == Some(value));
-        // Lists, such as the flow entries, stand with the commands of each cell.
-        let is_single = !value.is_array() && !value.is_object() && !value.is_null();
-        if is_shared && is_single {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            conditions.insert(key.clone(), text);
-        }
+    let mut shared = cells.first().map(values).unwrap_or_default();
+    // Lists, such as the flow entries, stand with the commands of each cell.
+    shared.retain(|_, value| !value.is_array() && !value.is_object() && !value.is_null());
+    for cell in cells {
+        let values = values(cell);
+        shared.retain(|key, value| values.get(key) == Some(value));
+    }
+    for (key, value) in shared {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        conditions.insert(key, text);
     }
     conditions
 }
 
 /// The jobs of a campaign, a line of JSON each, with the number for `weir lab run --job`.
-///
-/// # Errors
-/// A scenario that is wrong.
-pub fn listed(campaign: &Campaign) -> Result<String, ScenarioError> {
-    let jobs = jobs(campaign, campaign.has_floor())?;
+pub fn listed(campaign: &Campaign) -> String {
+    let jobs = jobs(campaign, campaign.has_floor());
     let line = |(number, job): (usize, &Job<'_>)| {
         let (scenario, dut, start, at) = (&job.scenario.id, job.dut.name, job.start, job.at());
         let line = serde_json::json!({
@@ -392,43 +384,51 @@ pub fn listed(campaign: &Campaign) -> Result<String, ScenarioError> {
         });
         format!("{line}\n")
     };
-    Ok(jobs.iter().enumerate().map(line).collect())
+    jobs.iter().enumerate().map(line).collect()
 }
 
 /// About how long each scenario of a campaign takes, for what the switches can do: its name, the
 /// starts of switches, and the duration. A program that is not installed is found out by the run,
 /// and trials in which the machine stalls are repeated, so it is no bound.
-///
-/// # Errors
-/// A scenario that is wrong.
-pub fn estimate(campaign: &Campaign) -> Result<Vec<(String, usize, Duration)>, ScenarioError> {
+pub fn estimate(campaign: &Campaign) -> Vec<(String, usize, Duration)> {
     let none = |scenario: &Scenario| (scenario.id.clone(), 0, Duration::ZERO);
     let mut all: Vec<_> = campaign.scenarios.iter().map(none).collect();
-    for job in jobs(campaign, campaign.has_floor())?.iter().filter(|job| job.check_fit().is_ok()) {
+    for job in jobs(campaign, campaign.has_floor()).iter().filter(|job| job.check_fit().is_ok()) {
         for (_, starts, cost) in all.iter_mut().filter(|(of, ..)| *of == job.scenario.id) {
             *starts += usize::from(!job.is_floor());
             *cost += job.cost();
         }
     }
-    Ok(all)
+    all
 }
 
 #[cfg(test)]
 mod tests {
-    use super::groups;
-    use crate::campaign::scenario::ScenarioCell;
-    use crate::results::Coordinates;
+    use super::{Campaign, groups};
+    use crate::campaign::fake::{TWO_POINTS, campaign};
+    use crate::results::ScenarioCell;
     use crate::settings::Settings;
+
+    #[test]
+    fn a_plan_that_does_not_fit_into_the_memory_is_refused() {
+        let sizes: Vec<String> = (64..165).map(|size| size.to_string()).collect();
+        let text = TWO_POINTS.replace("64, 128", &sizes.join(", "));
+        let plan = campaign(&text, std::path::Path::new(""));
+        assert_eq!(plan.check_size(), Ok(()));
+        let error = Campaign { starts: Some(1_000), ..plan }.check_size().unwrap_err();
+        let why = "fakes: 1000 starts of 1 switches in 101 cells: 100000 in all at most";
+        assert_eq!(error.to_string(), why);
+    }
 
     #[test]
     fn cells_of_one_start_stand_together() {
         let cell = |flow: &str, frame_size| ScenarioCell {
-            at: Coordinates::new(),
             settings: Settings {
                 flows: Some(vec![flow.to_owned()]),
                 frame_size: Some(frame_size),
                 ..Settings::default()
             },
+            ..ScenarioCell::default()
         };
         let cells = [cell("a", 64), cell("b", 64), cell("a", 128), cell("b", 128)];
         let [a, b, c, d] = &cells;

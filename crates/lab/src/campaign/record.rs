@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::ledger::{LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, read_lines};
+use super::ledger::{LedgerError, LedgerHead, LedgerLine, Stamped, read};
 use crate::agent::clock::ClockComparison;
 use crate::dut;
 use crate::facts::{BoxFacts, Machine};
@@ -16,13 +16,10 @@ use crate::limit;
 use crate::method::Method;
 use crate::names::distinct;
 use crate::results::{
-    AxisPoint, CellResults, CellState, Coordinates, FORMAT, MetricInfo, PartEnd, ResultRow,
-    Results, RunPart, ScenarioResults, TrialRecord,
+    CellResults, CellState, Coordinates, FORMAT, MetricInfo, PartEnd, ResultRow, Results, RunPart,
+    ScenarioCell, ScenarioResults, TrialRecord,
 };
 use stats::{Observed, median};
-
-/// Beginning of a trial's error when the method does not fit.
-pub(super) const NOT_SUPPORTED: &str = "not supported: ";
 
 /// Name in place of a method, for a trial that was none because the switch did not start.
 pub(super) const START: &str = "start";
@@ -40,43 +37,41 @@ pub(super) struct Record {
     /// The boxes of agents, by their addresses.
     pub(super) boxes: BTreeMap<String, BoxFacts>,
     /// The parts, with their ends.
-    pub(super) parts: Vec<(PartHead, RunPart)>,
+    pub(super) parts: Vec<RunPart>,
 }
 
-/// The results in a ledger's text, of which an incomplete last line is ignored.
-///
-/// # Errors
-/// A line that does not parse, or a ledger of another version.
-pub fn results_of(path: &Path, text: &[u8]) -> Result<Option<Results>, LedgerError> {
-    let mut record = Record::default();
-    read_lines(path, text)?.into_iter().for_each(|line| record.apply(line));
-    Ok(record.results())
+/// The results in a ledger, or in that of a run's folder; an incomplete last line is ignored.
+pub fn results_of(path: &Path) -> Result<Results, LedgerError> {
+    let (file, lines) = read(path)?;
+    let none = || LedgerError::new(file.display(), "the run has not begun to measure");
+    Record::of(lines).results().ok_or_else(none)
 }
 
 impl Record {
+    /// Files lines.
+    pub(super) fn of(lines: Vec<Stamped>) -> Self {
+        let mut record = Self::default();
+        lines.into_iter().for_each(|line| record.apply(line));
+        record
+    }
+
     /// Files a line.
     pub(super) fn apply(&mut self, stamped: Stamped) {
-        if let Some((_, part)) = self.parts.last_mut() {
-            part.duration_s = part.duration_s.max(stamped.at_s);
+        if let Some(part) = self.parts.last_mut() {
+            part.duration_s = part.duration_s.map(|known| known.max(stamped.at_s));
         }
         match stamped.line {
             LedgerLine::Head(head) => self.head = Some(head),
-            LedgerLine::Part(head) => {
-                let part = RunPart {
-                    started: head.started.clone(),
-                    duration_s: 0.0,
-                    command: head.command.clone(),
-                    machine: head.machine.id.clone(),
-                    end: PartEnd::CutOff,
-                };
-                self.parts.push((*head, part));
+            LedgerLine::Part(part) => {
+                let (duration_s, end) = (Some(0.0), Some(PartEnd::CutOff));
+                self.parts.push(RunPart { duration_s, end, ..*part });
             }
             LedgerLine::Start { scenario, dut, start, at, commands } => {
                 for at in at {
                     let cell = self.cell(&scenario, &dut, at);
                     cell.trials.retain(|trial| trial.start != start);
                     cell.distributions.retain(|one| one.start != start);
-                    cell.state = pending();
+                    cell.state = CellState::default();
                     if cell.commands.is_empty() {
                         cell.commands.clone_from(&commands);
                     }
@@ -96,17 +91,16 @@ impl Record {
             LedgerLine::Note { text } if self.notes.contains(&text) => {}
             LedgerLine::Note { text } => self.notes.push(text),
             LedgerLine::End { end } => {
-                if let Some((_, part)) = self.parts.last_mut() {
-                    part.end = end;
+                if let Some(part) = self.parts.last_mut() {
+                    part.end = Some(end);
                 }
             }
         }
     }
 
     fn cell(&mut self, scenario: &str, dut: &str, at: Coordinates) -> &mut CellResults {
-        let place = (scenario.to_owned(), dut.to_owned(), at);
-        let new = empty(dut, &place.2);
-        self.found.entry(place).or_insert(new)
+        let new = CellResults { dut: dut.to_owned(), at: at.clone(), ..CellResults::default() };
+        self.found.entry((scenario.to_owned(), dut.to_owned(), at)).or_insert(new)
     }
 
     /// The method's headline in the last trial of a cell that has one.
@@ -116,14 +110,14 @@ impl Record {
         trials.iter().rev().find_map(|trial| trial.values.get(headline)).copied()
     }
 
-    /// Every trial.
-    pub(super) fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
-        self.found.values().flat_map(|cell| &cell.trials)
-    }
-
-    /// A failure that might not come again: of a start, or of every attempt at a trial. What is
-    /// not supported or missing is so the next time too.
+    /// A failure that might not come again: of the last part, of a start, or of every attempt at a
+    /// trial. What is not supported or missing is so the next time too.
     pub(super) fn failure(&self) -> Option<String> {
+        match self.parts.last().and_then(|part| part.end) {
+            Some(PartEnd::Whole) => {}
+            Some(PartEnd::Interrupted) => return Some("it was interrupted".to_owned()),
+            Some(PartEnd::CutOff) | None => return Some("it was cut off".to_owned()),
+        }
         let of_cell = |((scenario, dut, _), cell): (&Place, &CellResults)| {
             let failed = match &cell.state {
                 CellState::Failed(why) => Some(why.clone()),
@@ -145,37 +139,35 @@ impl Record {
 
     /// Whether no further trial will come: the last part is at its end, or of single jobs each.
     fn is_over(&self) -> bool {
-        let Some((head, part)) = self.parts.last() else { return false };
-        let Some((_, jobs)) = head.job else { return part.end == PartEnd::Whole };
-        let ended = self.parts.iter().filter(|(_, part)| part.end == PartEnd::Whole);
-        let ended: BTreeSet<usize> =
-            ended.filter_map(|(head, _)| head.job.map(|(job, _)| job)).collect();
+        let Some(last) = self.parts.last() else { return false };
+        let Some((_, jobs)) = last.job else { return last.end == Some(PartEnd::Whole) };
+        let ended = self.parts.iter().filter(|part| part.end == Some(PartEnd::Whole));
+        let ended: BTreeSet<usize> = ended.filter_map(|part| Some(part.job?.0)).collect();
         ended.len() == jobs
     }
 
     /// The results so far; none before somebody measures.
     pub(super) fn results(&self) -> Option<Results> {
         let head = self.head.as_ref()?;
-        let (first, last) = (&self.parts.first()?.0, &self.parts.last()?.0);
-        let machines = self.machines();
-        let machine = (*machines.first()?).clone();
-        let several = machines.len() > 1;
-        let machines: Vec<Machine> =
-            if several { machines.into_iter().cloned().collect() } else { Vec::new() };
-        let programs = self.parts.iter().flat_map(|(head, _)| head.programs.iter().cloned());
-        let parts: Vec<RunPart> = self.parts.iter().map(|(_, part)| part.clone()).collect();
+        let (parts, first, last) = (&self.parts, self.parts.first()?, self.parts.last()?);
+        let mut machines = self.machines();
+        let machine = machines.first()?.clone();
+        if machines.len() == 1 {
+            machines.clear();
+        }
+        let programs = parts.iter().flat_map(|part| part.programs.iter().cloned());
         let scenarios = head.scenarios.iter().map(|scenario| self.scenario(scenario, last));
         Some(Results {
             format: FORMAT,
             weir: first.weir.clone(),
             started: parts.iter().map(|part| part.started.clone()).min()?,
-            duration_s: parts.iter().map(|part| part.duration_s).sum(),
+            duration_s: parts.iter().filter_map(|part| part.duration_s).sum(),
             command: first.command.clone(),
             is_quick: head.is_quick,
             notes: self.notes(&machine, &machines),
             machine,
             machines,
-            parts: if parts.len() > 1 { parts } else { Vec::new() },
+            parts: if parts.len() > 1 { parts.clone() } else { Vec::new() },
             programs: distinct(programs),
             switches: last.switches.clone(),
             scenarios: scenarios.collect(),
@@ -184,15 +176,16 @@ impl Record {
     }
 
     /// The machines, the one with most of the trials first.
-    fn machines(&self) -> Vec<&Machine> {
-        let mut machines: Vec<&Machine> = Vec::new();
-        for (head, _) in &self.parts {
-            if !machines.iter().any(|known| known.id == head.machine.id) {
-                machines.push(&head.machine);
+    fn machines(&self) -> Vec<Machine> {
+        let mut machines: Vec<Machine> = Vec::new();
+        for RunPart { machine, .. } in &self.parts {
+            if !machines.iter().any(|known| known.id == machine.id) {
+                machines.push(machine.clone());
             }
         }
-        let made = |of: &&Machine| self.trials().filter(|trial| trial.machine == of.id).count();
-        machines.sort_by_key(|of| std::cmp::Reverse(made(of)));
+        let trials = || self.found.values().flat_map(|cell| &cell.trials);
+        let made = |of: &Machine| trials().filter(|trial| trial.machine == of.id).count();
+        machines.sort_by_cached_key(|of| std::cmp::Reverse(made(of)));
         machines
     }
 
@@ -201,7 +194,7 @@ impl Record {
         let mut notes = Vec::new();
         let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
         let (ids, several) = (ids.join(", "), !machines.is_empty());
-        let is_pool = self.parts.iter().any(|(head, _)| head.job.is_some());
+        let is_pool = self.parts.iter().any(|part| part.job.is_some());
         if is_pool && several {
             let kind = |machine: &Machine| (machine.cpu.clone(), machine.cores);
             let kinds: BTreeSet<_> = machines.iter().map(kind).collect();
@@ -237,7 +230,7 @@ impl Record {
     }
 
     /// Results of a scenario, by the switches and starts of the last part.
-    fn scenario(&self, scenario: &ScenarioResults, part: &PartHead) -> ScenarioResults {
+    fn scenario(&self, scenario: &ScenarioResults, part: &RunPart) -> ScenarioResults {
         let starts = part.starts.unwrap_or(scenario.starts);
         let unit = if scenario.is_held { "turns of one start" } else { "starts" };
         let mut results = ScenarioResults { starts, ..scenario.clone() };
@@ -253,14 +246,14 @@ impl Record {
     fn cell_results(
         &self,
         scenario: &ScenarioResults,
-        point: &AxisPoint,
+        point: &ScenarioCell,
         dut: &str,
     ) -> CellResults {
         let found = |dut: &str, at: &Coordinates| {
             self.found.get(&(scenario.id.clone(), dut.to_owned(), at.clone()))
         };
-        let known = found(dut, &point.at).cloned();
-        let mut cell = known.unwrap_or_else(|| empty(dut, &point.at));
+        let mut cell = found(dut, &point.at).cloned().unwrap_or_default();
+        (cell.dut, cell.at) = (dut.to_owned(), point.at.clone());
         let is_wire = dut == dut::WIRE.name;
         let floor = found(dut::FLOOR.name, &point.floor_at).filter(|_| !is_wire);
         let planned = |method: &str| scenario.trials.get(method).copied().unwrap_or(1);
@@ -279,24 +272,6 @@ impl Record {
         }
         cell
     }
-}
-
-/// A cell that is still to come.
-fn empty(dut: &str, at: &Coordinates) -> CellResults {
-    CellResults {
-        dut: dut.to_owned(),
-        at: at.clone(),
-        state: pending(),
-        rows: Vec::new(),
-        bounds: Vec::new(),
-        distributions: Vec::new(),
-        commands: Vec::new(),
-        trials: Vec::new(),
-    }
-}
-
-fn pending() -> CellState {
-    CellState::Pending("the run has not come to it".to_owned())
 }
 
 /// The row of a metric; none without a sample.

@@ -5,21 +5,20 @@
 //! written it ends: what is measured must be in it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 use programs::cancel::{Budget, Cancel, Stopped};
 use programs::tools::Program;
 
 use super::job::{Campaign, Job, controller_of, head, jobs};
-use super::ledger::{Ledger, LedgerError, LedgerLine, NAME, PartHead, Stamped};
+use super::ledger::{self, LedgerError, LedgerLine, Stamped};
 use super::record::{Place, Record};
-use super::scenario::{ScenarioCell, ScenarioError};
 use crate::dut::Dut;
 use crate::facts::{Machine, now_utc};
 use crate::names::distinct;
 use crate::progress::RunProgress;
-use crate::results::{DutInfo, PartEnd, Results, TrialRecord};
+use crate::results::{DutInfo, PartEnd, Results, RunPart, ScenarioCell, TrialRecord};
 use crate::stall;
 
 mod conditions;
@@ -29,10 +28,10 @@ pub(super) mod tests;
 mod trial;
 mod turn;
 
-use conditions::difference;
+use conditions::check_part;
 #[cfg(test)]
 pub(super) use trial::failed;
-use turn::HeldDut;
+use turn::Started;
 
 /// Why a campaign yields nothing.
 #[derive(Debug, thiserror::Error)]
@@ -40,36 +39,12 @@ pub enum CampaignError {
     /// It was interrupted; its trials are in the ledger.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// A scenario.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The ledger of an earlier campaign.
+    /// The ledger: that of an earlier campaign, or no room for its lines.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The ledger takes no more lines.
-    #[error("{path}: {source}; its whole lines are kept: make room and go on with --resume")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Its plan has no such job.
-    #[error("--job {job}: there are {of} jobs, from 0 on (`weir lab jobs` lists them)")]
-    NoJob {
-        /// The number.
-        job: usize,
-        /// Number of jobs.
-        of: usize,
-    },
-    /// The folder takes no files.
-    #[error("cannot write into {folder}; another folder: --out FOLDER: {source}")]
-    Folder {
-        /// Path of the folder.
-        folder: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// Its plan has no job of that number, but so many.
+    #[error("--job {0}: there are {1} jobs, from 0 on (`weir lab jobs` lists them)")]
+    NoJob(usize, usize),
 }
 
 /// Functions that a campaign takes from outside; tests put others in their place.
@@ -95,7 +70,7 @@ struct Run<'a> {
     cancel: &'a Cancel,
     budget: Budget,
     clock: Instant,
-    ledger: Ledger,
+    ledger: File,
     /// All that is known, of earlier parts of the campaign too.
     record: Record,
     progress: RunProgress,
@@ -104,33 +79,21 @@ struct Run<'a> {
     installed: BTreeSet<&'static str>,
     /// Switches that wait for their next turn where one start serves all of them, by their first
     /// point.
-    held: BTreeMap<Place, HeldDut>,
+    held: BTreeMap<Place, Started>,
 }
 
-/// Measures everything, and draws it between two jobs.
-///
-/// # Errors
-/// [`CampaignError`]; an interrupted campaign has taken everything down.
+/// Measures everything, or the campaign's one job, and draws it between two jobs. With the results
+/// comes a failure that might not come again. An interrupted campaign has taken everything down.
 pub fn execute(
     campaign: &Campaign,
     cancel: &Cancel,
     draw: &Draw<'_>,
-) -> Result<Results, CampaignError> {
-    let record = execute_with(campaign, cancel, &outside(campaign, draw))?;
-    Ok(record.results().expect("a run has a part"))
-}
-
-/// Measures the campaign's one job; why it is to be measured again, if so.
-///
-/// # Errors
-/// As [`execute`].
-pub fn execute_job(campaign: &Campaign, cancel: &Cancel) -> Result<Option<String>, CampaignError> {
-    Ok(execute_with(campaign, cancel, &outside(campaign, &|_, _| {}))?.failure())
-}
-
-fn outside<'a>(campaign: &Campaign, draw: &'a Draw<'a>) -> Outside<'a> {
-    let (watch, draw_every) = (&|work: &mut dyn FnMut()| stall::watch(work), DRAW_EVERY);
-    Outside { watch, draw, draw_every, has_floor: campaign.has_floor(), machine: Machine::read() }
+) -> Result<(Results, Option<String>), CampaignError> {
+    let watch = &|work: &mut dyn FnMut()| stall::watch(work);
+    let (has_floor, machine) = (campaign.has_floor(), Machine::read());
+    let outside = Outside { watch, draw, draw_every: DRAW_EVERY, has_floor, machine };
+    let record = execute_with(campaign, cancel, &outside)?;
+    Ok((record.results().expect("a run has a part"), record.failure()))
 }
 
 fn execute_with(
@@ -138,24 +101,27 @@ fn execute_with(
     cancel: &Cancel,
     outside: &Outside<'_>,
 ) -> Result<Record, CampaignError> {
-    let mut jobs = jobs(campaign, outside.has_floor)?;
+    let mut jobs = jobs(campaign, outside.has_floor);
     let of = jobs.len();
     if let Some(job) = campaign.job {
         jobs = jobs.into_iter().skip(job).take(1).collect();
         if jobs.is_empty() {
-            return Err(CampaignError::NoJob { job, of });
+            return Err(CampaignError::NoJob(job, of));
         }
     }
-    let switch = |dut: &&Dut| DutInfo { name: dut.name.to_owned(), about: dut.about.to_owned() };
-    let part = PartHead {
+    let switch =
+        |dut: &&Dut| DutInfo { name: dut.name.to_owned(), about: dut.about.to_owned() };
+    let part = RunPart {
         started: now_utc(),
         command: campaign.command.clone(),
         weir: env!("CARGO_PKG_VERSION").to_owned(),
         machine: outside.machine.clone(),
-        programs: programs(campaign)?,
+        programs: programs(campaign),
         switches: campaign.duts.iter().map(switch).collect(),
         starts: campaign.starts,
         job: campaign.job.map(|job| (job, of)),
+        duration_s: None,
+        end: None,
     };
     let (ledger, record) = open(campaign, &part)?;
     let mut run = Run::new(campaign, ledger, record, cancel, outside);
@@ -176,34 +142,30 @@ fn execute_with(
 }
 
 /// The campaign's ledger, and what is in it.
-fn open(campaign: &Campaign, part: &PartHead) -> Result<(Ledger, Record), CampaignError> {
-    let (head, mut record) = (head(campaign)?, Record::default());
+fn open(campaign: &Campaign, part: &RunPart) -> Result<(File, Record), CampaignError> {
+    let (head, folder) = (head(campaign), &campaign.folder);
     if !campaign.is_resumed {
-        let folder = |source| CampaignError::Folder { folder: campaign.folder.clone(), source };
-        let ledger = Ledger::create(&campaign.folder, &head).map_err(folder)?;
-        record.head = Some(head);
-        return Ok((ledger, record));
+        let ledger = ledger::create(folder, &head)?;
+        return Ok((ledger, Record { head: Some(head), ..Record::default() }));
     }
-    let (ledger, lines) = Ledger::resume(&campaign.folder, &head)?;
-    lines.into_iter().for_each(|line| record.apply(line));
-    let last = record.parts.last();
-    if let Some(what) = last.and_then(|(old, _)| difference(old.conditions(), part.conditions())) {
-        let path = campaign.folder.join(NAME);
-        return Err(LedgerError::Conditions { path, what }.into());
+    let (ledger, lines) = ledger::resume(folder, &head)?;
+    let record = Record::of(lines);
+    if let Some(old) = record.parts.last() {
+        check_part(folder, [old, part])?;
     }
     Ok((ledger, record))
 }
 
 /// Every program that takes part, once: those of the switches, of the controllers that the cells
 /// name, and those that the methods measure with, as far as they are installed.
-fn programs(campaign: &Campaign) -> Result<Vec<Program>, ScenarioError> {
+fn programs(campaign: &Campaign) -> Vec<Program> {
     let mut programs: Vec<Program> = Vec::new();
     for dut in &campaign.duts {
         programs.extend((dut.programs)(dut, &campaign.paths).unwrap_or_default());
     }
     let mut controllers = BTreeSet::new();
     for scenario in &campaign.scenarios {
-        for cell in scenario.cells(campaign.is_quick)? {
+        for cell in scenario.cells(campaign.is_quick) {
             let Some(Ok(controller)) = controller_of(&cell.settings) else { continue };
             if controllers.insert(controller.name) {
                 let found = (controller.programs)(controller, &campaign.paths);
@@ -212,17 +174,17 @@ fn programs(campaign: &Campaign) -> Result<Vec<Program>, ScenarioError> {
         }
     }
     for scenario in &campaign.scenarios {
-        for method in scenario.methods(campaign.is_quick)? {
+        for method in scenario.methods(campaign.is_quick) {
             programs.extend(method.tools.iter().filter_map(|tool| tool.program().ok()));
         }
     }
-    Ok(distinct(programs))
+    distinct(programs)
 }
 
 impl<'a> Run<'a> {
     fn new(
         campaign: &'a Campaign,
-        ledger: Ledger,
+        ledger: File,
         record: Record,
         cancel: &'a Cancel,
         outside: &'a Outside<'a>,
@@ -285,9 +247,11 @@ impl<'a> Run<'a> {
     fn log(&mut self, line: LedgerLine) -> Result<(), CampaignError> {
         let at_s = (self.clock.elapsed().as_secs_f64() * 1e3).round() / 1e3;
         let stamped = Stamped { at_s, line };
-        let path = || self.campaign.folder.join(NAME);
-        let written = self.ledger.append(&stamped);
-        written.map_err(|source| CampaignError::Write { path: path(), source })?;
+        ledger::append(&self.ledger, &stamped).map_err(|error| {
+            let path = self.campaign.folder.join(ledger::NAME);
+            let remedy = "its whole lines are kept: make room and go on with --resume";
+            LedgerError::new(path.display(), format_args!("{error}; {remedy}"))
+        })?;
         self.record.apply(stamped);
         Ok(())
     }

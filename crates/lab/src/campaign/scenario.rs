@@ -4,40 +4,16 @@
 //! A cell is one value of each axis. Its settings are the base settings, overlaid by those of each
 //! value in the order of the axes. Everything is read and checked before anything is started; an
 //! error names line and column, or the cell.
-//!
-//! ```
-//! use lab::campaign::scenario::Scenario;
-//!
-//! let scenario = Scenario::from_toml(
-//!     r#"
-//!     id = "sizes"
-//!     title = "Frame sizes"
-//!     question = "How does the delay depend on the size?"
-//!     methods = ["delay"]
-//!     [settings]
-//!     flows = ["in_port=1,actions=output:2"]
-//!     [[axis]]
-//!     name = "frame_size"
-//!     unit = "B"
-//!     key = "frame_size"
-//!     values = [64, 1518]
-//!     "#,
-//! )
-//! .unwrap();
-//! let cells = scenario.cells(false).unwrap();
-//! assert_eq!(cells.len(), 2);
-//! assert_eq!(cells[1].settings.frame_size(), 1518);
-//! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::method::{self, Method};
 use crate::names;
-use crate::results::{AxisInfo, Coordinates, Plot, Published};
-use crate::settings::Settings;
+use crate::results::{AxisInfo, Coordinates, Plot, Published, ScenarioCell};
+use crate::settings::{Settings, SettingsError};
 
 /// Why a text is no scenario, with line and column or the cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,8 +39,8 @@ pub struct Scenario {
     /// The methods, by their keys.
     methods: Vec<String>,
     /// Measurements of each cell, each with a new set-up.
-    #[serde(default = "usual_starts", alias = "repeats")]
-    starts: usize,
+    #[serde(default, deserialize_with = "count")]
+    starts: Option<usize>,
     /// Whether one start of each switch serves all turns: all run, and all but the one that is
     /// measured are held still by a signal. For figures that differ by less than two starts do.
     #[serde(default)]
@@ -78,9 +54,9 @@ pub struct Scenario {
     /// Settings of a method, by its key.
     #[serde(default, rename = "method")]
     of_methods: BTreeMap<String, MethodTable>,
-    /// The axes.
-    #[serde(default, rename = "axis")]
-    axes: Vec<Axis>,
+    /// The axes, each with what its values set.
+    #[serde(default, rename = "axis", deserialize_with = "axes")]
+    axes: Vec<(AxisInfo, Vec<Settings>)>,
     /// Points of the axes that are left out, each by some of its values.
     #[serde(default)]
     without: Vec<Coordinates>,
@@ -99,37 +75,53 @@ pub struct Scenario {
     /// Settings of the command line, which hold in every cell.
     #[serde(skip)]
     set: Settings,
-    /// Keys of their tables, `replay` and `fleet`.
-    #[serde(skip)]
-    set_tables: BTreeMap<String, toml::Table>,
 }
 
-/// The settings that are tables, whose keys `--set` reaches.
-const TABLES: [&str; 2] = ["replay", FLEET];
-const FLEET: &str = "fleet";
+/// Beginning of a line behind a scenario's text for a setting of the command line.
+const SET_LINE: &str = "# --set ";
 
 /// The key of a `without` that names a switch.
 const DUT: &str = "dut";
 
-/// The range of six starts holds the true median of 97 in 100 figures.
-fn usual_starts() -> usize {
-    6
-}
-
-/// Starts of the quick form, where the scenario names no number.
+/// Starts where the scenario names no number: their range holds the true median of 97 in 100
+/// figures; and those of the quick form.
+const STARTS: usize = 6;
 const QUICK_STARTS: usize = 3;
 
+/// The most starts of a cell, and trials in a start.
+const COUNT_MAX: usize = 1_000;
+
+/// The most cells of a scenario, and starts of a plan, which has to fit into the memory.
+pub(super) const PLAN_MAX: usize = 100_000;
+
+/// A number of starts or trials.
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    match usize::deserialize(from)? {
+        count @ 1..=COUNT_MAX => Ok(Some(count)),
+        _ => Err(D::Error::custom(format!("must be 1 to {COUNT_MAX}"))),
+    }
+}
+
+/// The axes, each with what its values set.
+fn axes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(AxisInfo, Vec<Settings>)>, D::Error> {
+    let tables = Vec::<Axis>::deserialize(from)?;
+    let values = tables.iter().map(|axis| axis.values.len() + axis.named.len());
+    let cells = values.fold(1, usize::saturating_mul);
+    if cells > PLAN_MAX {
+        return Err(D::Error::custom(format!("the axes have {cells} cells: {PLAN_MAX} at most")));
+    }
+    tables.into_iter().map(|axis| axis.read().map_err(D::Error::custom)).collect()
+}
+
 /// A named list of values.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Axis {
     name: String,
-    #[serde(default)]
     label: Option<String>,
     #[serde(default)]
     unit: String,
     /// The one key of the settings that plain values are for.
-    #[serde(default)]
     key: Option<String>,
     /// Plain values, of `key`.
     #[serde(default)]
@@ -140,7 +132,7 @@ struct Axis {
 }
 
 /// A value of an axis.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NamedValue {
     name: String,
@@ -148,11 +140,39 @@ struct NamedValue {
     set: Settings,
 }
 
+impl Axis {
+    fn read(self) -> Result<(AxisInfo, Vec<Settings>), String> {
+        let Self { name, label, unit, key, values, named } = self;
+        let mut all: Vec<(String, Settings)> = Vec::new();
+        for value in values {
+            let Some(key) = &key else {
+                return Err(format!("axis {name:?}: plain values need a key that they set"));
+            };
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let set = Settings::deserialize(toml::Table::from_iter([(key.clone(), value)]))
+                .map_err(|error| format!("axis {name:?}, value {text}: {error}"))?;
+            all.push((text, set));
+        }
+        all.extend(named.into_iter().map(|value| (value.name, value.set)));
+        let (values, sets): (Vec<String>, Vec<Settings>) = all.into_iter().unzip();
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = values.iter().find(|value| !seen.insert(*value)) {
+            return Err(format!("the axis {name:?} has {twice:?} twice"));
+        }
+        if values.is_empty() {
+            return Err(format!("the axis {name:?} has no values"));
+        }
+        let label = label.unwrap_or_else(|| name.replace('_', " "));
+        Ok((AxisInfo { name, label, unit, values }, sets))
+    }
+}
+
 /// Settings of one method.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct MethodTable {
     /// Trials in each start: short trials spread more.
+    #[serde(deserialize_with = "count")]
     trials: Option<usize>,
     /// Overlaid over the settings of the cell: what is sent, nothing of the set-up.
     set: Settings,
@@ -162,7 +182,7 @@ struct MethodTable {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Quick {
-    #[serde(alias = "repeats")]
+    #[serde(deserialize_with = "count")]
     starts: Option<usize>,
     /// The methods that are left; all where it names none.
     methods: Vec<String>,
@@ -175,20 +195,8 @@ struct Quick {
     of_methods: BTreeMap<String, MethodTable>,
 }
 
-/// A point of the axes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ScenarioCell {
-    /// Position on the axes.
-    pub at: Coordinates,
-    /// Settings of the set-up.
-    pub settings: Settings,
-}
-
 impl Scenario {
-    /// Reads a scenario file, all of it.
-    ///
-    /// # Errors
-    /// With line, column and the allowed keys, or with the cell whose settings are wrong.
+    /// Reads a scenario file, all of it; an error has the line, or the cell that is wrong.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let read = toml::from_str(text);
         let mut scenario: Self =
@@ -204,32 +212,22 @@ impl Scenario {
         if self.id.is_empty() || !self.id.chars().all(is_name) {
             return wrong("an id has letters, digits, - and _ only".to_owned());
         }
-        if self.methods.is_empty() || self.starts == 0 {
-            return wrong("a scenario has a method and a start at least".to_owned());
+        if self.methods.is_empty() {
+            return wrong("a scenario has a method at least".to_owned());
         }
-        self.methods(false)?;
+        if let Some(name) = self.methods.iter().find(|name| method::find(name).is_none()) {
+            let known = method::ALL.iter().map(|method| method.id);
+            return wrong(names::unknown("method", name, known));
+        }
         if let Some(method) = self.quick.methods.iter().find(|one| !self.methods.contains(one)) {
             return wrong(format!("quick.methods: {method:?} is none of the methods"));
         }
-        if self.quick.starts == Some(0) {
-            return wrong("quick.starts = 0: a scenario has a start at least".to_owned());
+        let mut seen = BTreeSet::new();
+        if let Some((twice, _)) = self.axes.iter().find(|(axis, _)| !seen.insert(&axis.name)) {
+            return wrong(format!("the axis {:?} is there twice", twice.name));
         }
-        for (index, axis) in self.axes.iter().enumerate() {
-            if self.axes[..index].iter().any(|other| other.name == axis.name) {
-                return wrong(format!("the axis {:?} is there twice", axis.name));
-            }
-            let values = axis.settings().map_err(ScenarioError)?;
-            let is_twice = |name: &String| values.iter().filter(|(n, _)| n == name).count() > 1;
-            if let Some((twice, _)) = values.iter().find(|(name, _)| is_twice(name)) {
-                return wrong(format!("the axis {:?} has {twice:?} twice", axis.name));
-            }
-            if values.is_empty() {
-                return wrong(format!("the axis {:?} has no values", axis.name));
-            }
-        }
-        let known = self.axis_infos(false)?;
         let has = |axis: &String, value: &String| {
-            known.iter().any(|info| info.name == *axis && info.values.contains(value))
+            self.axes.iter().any(|(info, _)| info.name == *axis && info.values.contains(value))
         };
         let published = self.published.iter().flat_map(|figure| &figure.at);
         let left_out = self.without.iter().flatten().filter(|(axis, _)| *axis != DUT);
@@ -240,13 +238,11 @@ impl Scenario {
         {
             return wrong(format!("no axis {axis:?} has the value {value:?}"));
         }
-        let metrics = self.methods(false)?.into_iter().flat_map(|method| method.metrics);
+        let metrics = self.methods(false).into_iter().flat_map(|method| method.metrics);
         let metrics: Vec<&str> = metrics.map(|metric| metric.id).collect();
-        let mut named = self.published.iter().map(|figure| &figure.metric);
-        let plotted = self.plots.iter().map(|plot| &plot.metric);
-        if let Some(metric) =
-            named.by_ref().chain(plotted).find(|id| !metrics.contains(&id.as_str()))
-        {
+        let named = self.published.iter().map(|figure| &figure.metric);
+        let mut named = named.chain(self.plots.iter().map(|plot| &plot.metric));
+        if let Some(metric) = named.find(|id| !metrics.contains(&id.as_str())) {
             return wrong(names::unknown("metric", metric, metrics));
         }
         for (name, table) in self.of_methods.iter().chain(&self.quick.of_methods) {
@@ -257,13 +253,22 @@ impl Scenario {
         self.check_settings()
     }
 
-    /// The first mistake in the settings of a cell.
+    /// The first mistake in the settings of a cell, with the line where key and value stand in one,
+    /// or where the value is one of an axis.
     fn check_settings(&self) -> Result<(), ScenarioError> {
-        for is_quick in [false, true] {
-            for cell in self.cells(is_quick)? {
-                let place = |error| ScenarioError(format!("{}, {:?}: {error}", self.id, cell.at));
-                cell.settings.check().map_err(place)?;
-            }
+        let place = |error: SettingsError, at: &Coordinates| {
+            let key = error.key.rsplit('.').next().unwrap_or_default();
+            let is_it = |line: &str| match line.trim_start().starts_with("values") {
+                true => line.split([',', '[', ']', ' ']).any(|word| word == error.text),
+                false if line.starts_with(SET_LINE) => false,
+                false => line.contains(key) && line.contains(&error.text),
+            };
+            let line = self.source.lines().position(is_it);
+            let line = line.map_or_else(String::new, |line| format!("line {}, ", line + 1));
+            ScenarioError(format!("{}, {line}{at:?}: {error}", self.id))
+        };
+        for cell in [false, true].into_iter().flat_map(|is_quick| self.cells(is_quick)) {
+            cell.settings.check().map_err(|error| place(error, &cell.at))?;
         }
         Ok(())
     }
@@ -273,33 +278,13 @@ impl Scenario {
         if !self.methods.contains(name) {
             return Err("it is none of the methods".to_owned());
         }
-        if !Settings::default().has_same_setup(&table.set) {
+        if table.set.setup() != Settings::default() {
             return Err("set-up is the same for all methods".to_owned());
-        }
-        if table.trials == Some(0) {
-            return Err("trials = 0: one at least".to_owned());
         }
         table.set.check().map_err(|error| format!("set: {error}"))
     }
 
-    /// Whether a switch is left out at a point: by a `without` that names it as `dut`.
-    #[must_use]
-    pub fn is_without(&self, dut: &str, at: &Coordinates) -> bool {
-        self.without.iter().any(|point| {
-            point.get(DUT).is_some_and(|name| name == dut)
-                && point.iter().all(|(axis, value)| axis == DUT || at.get(axis) == Some(value))
-        })
-    }
-
-    /// The switches that are left out at a point.
-    #[must_use]
-    pub fn left_out(&self, at: &Coordinates) -> Vec<String> {
-        let named: Vec<&String> = self.without.iter().filter_map(|point| point.get(DUT)).collect();
-        named.into_iter().filter(|dut| self.is_without(dut, at)).cloned().collect()
-    }
-
     /// Settings with which a method measures a cell.
-    #[must_use]
     pub fn settings_of(&self, method: &Method, cell: &Settings, is_quick: bool) -> Settings {
         let mut settings = cell.clone();
         for table in self.tables(method, is_quick) {
@@ -310,9 +295,8 @@ impl Scenario {
     }
 
     /// Trials of a method in each start.
-    #[must_use]
     pub fn trials(&self, method: &Method, is_quick: bool) -> usize {
-        self.tables(method, is_quick).filter_map(|table| table.trials).last().unwrap_or(1).max(1)
+        self.tables(method, is_quick).filter_map(|table| table.trials).last().unwrap_or(1)
     }
 
     fn tables(&self, method: &Method, is_quick: bool) -> impl Iterator<Item = &MethodTable> {
@@ -321,82 +305,62 @@ impl Scenario {
     }
 
     /// The methods, in order; with `is_quick` those that the quick form leaves.
-    ///
-    /// # Errors
-    /// The first key that is none, and which there are.
-    pub fn methods(&self, is_quick: bool) -> Result<Vec<&'static Method>, ScenarioError> {
-        let left = |name: &&String| {
-            let all = !is_quick || self.quick.methods.is_empty();
-            all || self.quick.methods.contains(name)
-        };
-        let find = |name: &String| {
-            method::find(name).ok_or_else(|| {
-                let known = method::ALL.iter().map(|method| method.id);
-                let unknown = names::unknown("method", name, known);
-                ScenarioError(format!("{}: {unknown}", self.id))
-            })
-        };
-        self.methods.iter().filter(left).map(find).collect()
+    pub fn methods(&self, is_quick: bool) -> Vec<&'static Method> {
+        let all = !is_quick || self.quick.methods.is_empty();
+        let left = self.methods.iter().filter(|name| all || self.quick.methods.contains(name));
+        left.filter_map(|name| method::find(name)).collect()
     }
 
-    /// Leaves some values of an axis; false where the scenario has no such axis.
-    ///
-    /// # Errors
-    /// A value that the axis does not have, and which it has.
-    pub fn restrict(&mut self, axis: &str, left: &[&str]) -> Result<bool, ScenarioError> {
-        let Some(place) = self.axes.iter().position(|one| one.name == axis) else {
+    /// Leaves some values of an axis, each text one of them or several with commas between; false
+    /// where the scenario has no such axis. A value that the axis does not have is an error.
+    pub fn restrict(&mut self, axis: &str, texts: &[&str]) -> Result<bool, ScenarioError> {
+        let Some((info, sets)) = self.axes.iter_mut().find(|(info, _)| info.name == axis) else {
             return Ok(false);
         };
-        let known = self.axis_infos(false)?.swap_remove(place).values;
-        if let Some(wrong) = left.iter().find(|value| !known.iter().any(|one| one == *value)) {
-            let known = known.join(", ");
+        let has = |text: &str| info.values.iter().any(|value| value == text);
+        let values = texts.iter().flat_map(|text| match has(text) {
+            true => vec![*text],
+            false => text.split(',').collect(),
+        });
+        let left: Vec<&str> = values.collect();
+        if let Some(wrong) = left.iter().find(|value| !has(value)) {
+            let known = info.values.join(", ");
             let what = format!("{}: {axis} has no value {wrong:?}: there is {known}", self.id);
             return Err(ScenarioError(what));
         }
         // Values that are written out stand in place of those of the quick form too.
         self.quick.axes.remove(axis);
-        let axis = &mut self.axes[place];
-        axis.values.retain(|value| left.contains(&plain_name(value).as_str()));
-        axis.named.retain(|value| left.contains(&value.name.as_str()));
+        let mut is_left = info.values.iter().map(|value| left.contains(&value.as_str()));
+        sets.retain(|_| is_left.next().unwrap_or_default());
+        info.values.retain(|value| left.contains(&value.as_str()));
         Ok(true)
     }
 
     /// Sets keys of the settings in every cell, each by `KEY=VALUE`; a value is TOML's, or a text
-    /// without quotes. A workload takes the place of what is made.
-    ///
-    /// # Errors
-    /// There is no such key or value, or points of the axes no longer differ.
+    /// without quotes. A workload takes the place of what is made. It is an error where points of
+    /// the axes no longer differ.
     pub fn set(&mut self, all: &[String]) -> Result<(), ScenarioError> {
-        let before = self.cells(false)?;
+        if all.is_empty() {
+            return Ok(());
+        }
+        let before = self.cells(false);
         for text in all {
-            let wrong = |why: &str| Err(ScenarioError(format!("--set {text}: {why}")));
+            let wrong = |why: &str| ScenarioError(format!("--set {text}: {}", why.trim_end()));
             let Some((key, value)) = text.split_once('=') else {
-                return wrong("write KEY=VALUE, for example duration_s=5");
+                return Err(wrong("write KEY=VALUE, for example duration_s=5"));
             };
             let read = format!("value = {value}").parse::<toml::Table>().ok();
             let value = read.and_then(|mut table| table.remove("value"));
             let value = value.unwrap_or_else(|| text[key.len() + 1..].into());
-            let of_table = key.split_once('.');
-            if let Some((table, key)) = of_table.filter(|(table, _)| TABLES.contains(table)) {
-                let keys = self.set_tables.entry(table.to_owned()).or_default();
-                keys.insert(key.to_owned(), value);
-            } else {
-                match Settings::deserialize(toml::Table::from_iter([(key.to_owned(), value)])) {
-                    Ok(settings) => self.set.overlay(&settings),
-                    Err(error) => return wrong(names::explained(&error).trim_end()),
-                }
-            }
+            self.set_key(key, value).map_err(|why| wrong(&why))?;
             // A reader of the results finds it where the scenario is.
-            self.source += &format!("\n# --set {text}");
+            self.source += &format!("\n{SET_LINE}{text}");
         }
-        let after = self.cells(false)?;
-        for (at, cell) in before.iter().enumerate() {
-            let is_lost = |other: &usize| {
-                before[*other].settings != cell.settings
-                    && after[*other].settings == after[at].settings
-            };
-            if let Some(other) = (0..at).find(is_lost) {
-                let (one, other) = (&before[other].at, &cell.at);
+        let mut known: BTreeMap<String, &ScenarioCell> = BTreeMap::new();
+        for (cell, after) in before.iter().zip(self.cells(false)) {
+            let other = *known.entry(format!("{:?}", after.settings)).or_insert(cell);
+            if other.settings != cell.settings {
+                let (one, other) = (&other.at, &cell.at);
                 let why = format!("--set: {one:?} and {other:?} no longer differ: use --only");
                 return Err(ScenarioError(why));
             }
@@ -404,123 +368,104 @@ impl Scenario {
         self.check_settings()
     }
 
-    /// A table of a cell with the keys of the command line.
-    fn laid_over<T: Default + Serialize + DeserializeOwned>(
-        &self,
-        name: &str,
-        of: Option<T>,
-    ) -> Result<Option<T>, ScenarioError> {
-        let Some(set) = self.set_tables.get(name) else { return Ok(of) };
-        let wrong =
-            |error: &dyn std::fmt::Display| ScenarioError(format!("--set {name}.: {error}"));
-        if name == FLEET && of.is_none() {
-            return Err(wrong(&format!("{} loads no controller", self.id)));
+    fn set_key(&mut self, key: &str, value: toml::Value) -> Result<(), String> {
+        let Some((table @ ("replay" | "fleet"), key)) = key.split_once('.') else {
+            let table = toml::Table::from_iter([(key.to_owned(), value)]);
+            let set = Settings::deserialize(table).map_err(|error| names::explained(&error))?;
+            self.set.overlay(&set);
+            return Ok(());
+        };
+        if table == "replay" {
+            self.settings.replay.get_or_insert_default();
+        } else if self.cells(false).iter().any(|cell| cell.settings.fleet.is_none()) {
+            return Err(format!("{} loads no controller", self.id));
         }
-        let mut table =
-            toml::Table::try_from(of.unwrap_or_default()).map_err(|error| wrong(&error))?;
-        if set.contains_key("folder") || set.contains_key("name") {
-            table.retain(|key, _| key != "flows" && key != "entries");
+        let axes = self.axes.iter_mut().flat_map(|(_, sets)| sets);
+        let others = [&mut self.settings, &mut self.quick.settings, &mut self.set];
+        for settings in others.into_iter().chain(axes) {
+            match table {
+                "replay" => set_in_table(&mut settings.replay, key, &value)?,
+                _ => set_in_table(&mut settings.fleet, key, &value)?,
+            }
         }
-        table.extend(set.clone());
-        T::deserialize(table).map(Some).map_err(|error| wrong(&names::explained(&error).trim_end()))
+        Ok(())
     }
 
     /// Starts of each switch in each cell.
-    #[must_use]
     pub fn starts(&self, is_quick: bool) -> usize {
-        let quick = self.quick.starts.unwrap_or(self.starts.min(QUICK_STARTS));
-        if is_quick { quick } else { self.starts }
+        let starts = self.starts.unwrap_or(STARTS);
+        let quick = self.quick.starts.unwrap_or(starts.min(QUICK_STARTS));
+        if is_quick { quick } else { starts }
     }
 
     /// The axes, with the values that are left.
-    ///
-    /// # Errors
-    /// A value that is none of its key.
-    pub fn axis_infos(&self, is_quick: bool) -> Result<Vec<AxisInfo>, ScenarioError> {
-        self.axes.iter().map(|axis| Ok(self.axis_values(axis, is_quick)?.0)).collect()
+    pub fn axis_infos(&self, is_quick: bool) -> Vec<AxisInfo> {
+        let mut infos: Vec<AxisInfo> = self.axes.iter().map(|(info, _)| info.clone()).collect();
+        for AxisInfo { name, values, .. } in &mut infos {
+            values.retain(|value| self.has_value(name, value, is_quick));
+        }
+        infos
     }
 
-    fn axis_values(
-        &self,
-        axis: &Axis,
-        is_quick: bool,
-    ) -> Result<(AxisInfo, Vec<(String, Settings)>), ScenarioError> {
-        let mut values = axis.settings().map_err(ScenarioError)?;
-        if let Some(left) = self.quick.axes.get(&axis.name).filter(|_| is_quick) {
-            values.retain(|(name, _)| left.contains(name));
-        }
-        let info = AxisInfo {
-            name: axis.name.clone(),
-            label: axis.label.clone().unwrap_or_else(|| axis.name.replace('_', " ")),
-            unit: axis.unit.clone(),
-            values: values.iter().map(|(name, _)| name.clone()).collect(),
-        };
-        Ok((info, values))
+    fn has_value(&self, axis: &str, value: &String, is_quick: bool) -> bool {
+        let quick = self.quick.axes.get(axis).filter(|_| is_quick);
+        quick.is_none_or(|left| left.contains(value))
     }
 
     /// The cells; the last axis runs fastest.
-    ///
-    /// # Errors
-    /// A value that is none of its key.
-    pub fn cells(&self, is_quick: bool) -> Result<Vec<ScenarioCell>, ScenarioError> {
+    pub fn cells(&self, is_quick: bool) -> Vec<ScenarioCell> {
         let mut base = self.settings.clone();
         if is_quick {
             base.overlay(&self.quick.settings);
         }
-        let mut cells = vec![ScenarioCell { at: Coordinates::new(), settings: base }];
-        for axis in &self.axes {
-            let (_, values) = self.axis_values(axis, is_quick)?;
-            let with = |cell: &ScenarioCell, (name, settings): &(String, Settings)| {
+        let mut cells = vec![ScenarioCell { settings: base, ..ScenarioCell::default() }];
+        for (AxisInfo { name: axis, values, .. }, sets) in &self.axes {
+            let left: Vec<(&String, &Settings)> = values
+                .iter()
+                .zip(sets)
+                .filter(|(value, _)| self.has_value(axis, value, is_quick))
+                .collect();
+            let with = |cell: &ScenarioCell, value: &String, set: &Settings| {
                 let mut cell = cell.clone();
-                cell.at.insert(axis.name.clone(), name.clone());
-                cell.settings.overlay(settings);
+                cell.at.insert(axis.clone(), value.clone());
+                cell.settings.overlay(set);
                 cell
             };
             cells = cells
                 .iter()
-                .flat_map(|cell| values.iter().map(move |value| with(cell, value)))
+                .flat_map(|cell| left.iter().map(move |(value, set)| with(cell, value, set)))
                 .collect();
         }
-        let is_left_out = |cell: &ScenarioCell| {
-            self.without.iter().any(|point| {
-                !point.is_empty()
-                    && !point.contains_key(DUT)
-                    && point.iter().all(|(axis, value)| cell.at.get(axis) == Some(value))
-            })
+        let without = |cell: &ScenarioCell| -> Vec<&Coordinates> {
+            let is_here =
+                |(axis, value): (&String, &String)| axis == DUT || cell.at.get(axis) == Some(value);
+            self.without.iter().filter(|point| point.iter().all(is_here)).collect()
         };
-        cells.retain(|cell| !is_left_out(cell));
+        let is_left_out = |point: &&Coordinates| !point.is_empty() && !point.contains_key(DUT);
+        cells.retain(|cell| !without(cell).iter().any(is_left_out));
         for cell in &mut cells {
+            let duts = without(cell).into_iter().filter_map(|point| point.get(DUT)).cloned();
+            cell.without = duts.collect();
             cell.settings.overlay(&self.set);
-            let settings = &mut cell.settings;
-            settings.replay = self.laid_over("replay", settings.replay.take())?;
-            settings.fleet = self.laid_over(FLEET, settings.fleet.take())?;
         }
-        Ok(cells)
+        cells
     }
 }
 
-/// The name of a plain value.
-fn plain_name(value: &toml::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-impl Axis {
-    /// The values with what each sets.
-    fn settings(&self) -> Result<Vec<(String, Settings)>, String> {
-        let mut values: Vec<(String, Settings)> = Vec::new();
-        for value in &self.values {
-            let Some(key) = &self.key else {
-                return Err(format!("axis {:?}: plain values need a key that they set", self.name));
-            };
-            let name = plain_name(value);
-            let table: toml::Table = [(key.clone(), value.clone())].into_iter().collect();
-            let settings = Settings::deserialize(table)
-                .map_err(|error| format!("axis {:?}, value {name}: {error}", self.name))?;
-            values.push((name, settings));
-        }
-        values.extend(self.named.iter().map(|value| (value.name.clone(), value.set.clone())));
-        Ok(values)
+/// Sets a key of a table of the settings, where there is one.
+fn set_in_table<T: Serialize + DeserializeOwned>(
+    of: &mut Option<T>,
+    key: &str,
+    value: &toml::Value,
+) -> Result<(), String> {
+    let Some(old) = of else { return Ok(()) };
+    let mut table = toml::Table::try_from(old).map_err(|error| error.to_string())?;
+    if ["folder", "name"].contains(&key) {
+        table.retain(|key, _| key != "flows" && key != "entries");
     }
+    table.insert(key.to_owned(), value.clone());
+    *of = Some(T::deserialize(table).map_err(|error| names::explained(&error))?);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -570,15 +515,15 @@ value = 120.0
     #[test]
     fn cells_are_the_points_of_the_axes() {
         let scenario = Scenario::from_toml(TEXT).unwrap();
-        let cells = scenario.cells(false).unwrap();
+        let cells = scenario.cells(false);
         assert_eq!(cells.len(), 5, "one of six is left out");
         assert_eq!(cells[1].at["table"], "a hundred");
         assert_eq!(cells[1].settings.flow_count(), 101);
         assert_eq!((scenario.starts(false), scenario.starts(true)), (3, 2));
-        let quick = scenario.cells(true).unwrap();
+        let quick = scenario.cells(true);
         assert_eq!(quick.len(), 2);
         assert_eq!(quick[0].settings.duration_s(), 0.1);
-        assert_eq!(scenario.axis_infos(true).unwrap()[0].values, ["64"]);
+        assert_eq!(scenario.axis_infos(true)[0].values, ["64"]);
     }
 
     #[test]
@@ -586,7 +531,7 @@ value = 120.0
         let mut scenario = Scenario::from_toml(TEXT).unwrap();
         assert!(scenario.restrict("frame_size", &["128"]).unwrap());
         assert!(!scenario.restrict("size", &["128"]).unwrap());
-        assert_eq!(scenario.axis_infos(true).unwrap()[0].values, ["128"]);
+        assert_eq!(scenario.axis_infos(true)[0].values, ["128"]);
         assert!(
             scenario.restrict("table", &["some"]).unwrap_err().to_string().contains("one entry")
         );
@@ -599,13 +544,11 @@ value = 120.0
                [method.delay]\ntrials = 2\nset = { rate_pps = 7.0 }\n\
                [quick.method.delay]\nset = { rate_pps = 9.0 }\n";
         let scenario = Scenario::from_toml(&text).unwrap();
-        let (method, cells) = (scenario.methods(false).unwrap()[0], scenario.cells(false).unwrap());
+        let (method, cells) = (scenario.methods(false)[0], scenario.cells(false));
         let rate = |is_quick| scenario.settings_of(method, &cells[0].settings, is_quick).rate_pps;
         assert_eq!((rate(false), rate(true)), (Some(7.0), Some(9.0)));
         assert_eq!(scenario.trials(method, true), 2);
-        assert!(scenario.is_without("ovs", &cells[0].at));
-        assert!(!scenario.is_without("weir", &cells[0].at));
-        assert!(!scenario.is_without("ovs", &cells[1].at));
+        assert_eq!((&cells[0].without[..], cells[1].without.len()), (&["ovs".to_owned()][..], 0));
         let set_up = text.replace("rate_pps = 7.0", "workers = 2");
         assert!(Scenario::from_toml(&set_up).unwrap_err().to_string().contains("set-up"));
     }
@@ -618,7 +561,7 @@ value = 120.0
             scenario.set(&all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
         };
         set(&mut scenario, &["duration_s=0.5", "port_rate=100M"]).unwrap();
-        let (method, cells) = (scenario.methods(false).unwrap()[0], scenario.cells(true).unwrap());
+        let (method, cells) = (scenario.methods(false)[0], scenario.cells(true));
         let settings = scenario.settings_of(method, &cells[0].settings, true);
         assert_eq!((settings.duration_s(), settings.port_rate().to_string()), (0.5, "100M".into()));
         assert!(scenario.source.ends_with("\n# --set duration_s=0.5\n# --set port_rate=100M"));
@@ -641,7 +584,7 @@ value = 120.0
         let mut replay = crate::campaign::catalogue::find("datapath-new-flows").unwrap().remove(0);
         set(&mut replay.clone(), &["replay.folder=/w"]).unwrap_err();
         set(&mut replay, &["replay.folder=/w", "replay.name=\"acl\""]).unwrap();
-        let cells = replay.cells(false).unwrap();
+        let cells = replay.cells(false);
         let of = |at: usize| cells[at].settings.replay.clone().unwrap();
         assert_eq!((of(0).name.as_deref(), of(0).flows), (Some("acl"), None));
         assert_eq!((of(0).number_at, of(1).number_at), (Some(26), None));
@@ -658,9 +601,21 @@ value = 120.0
             ("starts = 3", "start = 3", "line 6"),
             ("unit = \"B\"", "units = \"B\"", "line 13"),
             ("[64, 128, 1518]", "[64, \"x\", 1518]", "frame_size"),
-            ("starts = 2", "starts = 0", "quick.starts = 0"),
+            ("starts = 3", "starts = 0", "6 | starts = 0"),
+            ("starts = 3", "starts = 1001", "must be 1 to 1000"),
+            ("starts = 3", "repeats = 3", "repeats is gone: use starts"),
+            ("starts = 2", "starts = 1000000000", "30 | starts = 1000000000"),
             ("starts = 2", "methods = [\"ping\"]", "\"ping\" is none of the methods"),
-            ("[quick]", "[method.delay]\ntrials = 0\n[quick]", "trials = 0"),
+            ("[quick]", "[method.delay]\ntrials = 0\n[quick]", "30 | trials = 0"),
+            ("[quick]", "[method.delay]\ntrials = 99999\n[quick]", "must be 1 to 1000"),
+            ("[settings]", "[settings]\nports = 99999", "line 9, {\"frame_size\": \"64\""),
+            ("[settings]", "[settings]\nqueues = 0", "queues: \"0\": must be 1 to 256"),
+            ("[64, 128, 1518]", "[64, 128, 9217]", "two-axes, line 15, "),
+            (
+                "[[published]]",
+                "[[plot]]\nkind = \"heat-map\"\nmetric = \"delay_p50_us\"\n[[published]]",
+                "heat-map is gone: use bars",
+            ),
             (
                 "[quick]",
                 "[method.delay]\nset = { duration_s = -1.0 }\n[quick]",
@@ -681,6 +636,8 @@ value = 120.0
             let error = error(from, to);
             assert!(error.contains(place), "{to}: {error}");
         }
+        let many = error("[64, 128, 1518]", &format!("[{}64]", "64, ".repeat(60_000)));
+        assert!(many.contains("the axes have 120002 cells: 100000 at most"), "{many}");
         assert!(Scenario::from_toml("id").is_err());
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use programs::cancel::Cancel;
+use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use programs::scratch::FolderLock;
 
-use super::{OutputArgs, PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
+use super::{OutputArgs, PathArgs, TestbedArg, shown, testbed_kind, write_whole};
 use crate::campaign::catalogue;
 use crate::campaign::job::{Campaign, estimate};
 use crate::campaign::ledger;
-use crate::campaign::run::{CampaignError, execute, execute_job};
+use crate::campaign::run::{CampaignError, execute};
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
 use crate::present::{FORMS, json, page};
@@ -29,6 +29,9 @@ Examples:
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --out results --resume";
+
+/// The page of a run in its folder.
+const PAGE: &str = "report.html";
 
 /// Bytes of a scenario file, at most.
 const FILE_MAX: u64 = 1 << 20;
@@ -76,7 +79,7 @@ pub(super) struct SelectionArgs {
     #[arg(long)]
     quick: bool,
     /// Starts of each switch in every cell [default: the scenario's own number]
-    #[arg(long, alias = "repeats", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     starts: Option<u16>,
     /// Place of the hosts
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
@@ -105,10 +108,9 @@ fn scenarios(name: &str) -> Result<Vec<Scenario>> {
     if !is_file {
         return Ok(catalogue::find(name)?);
     }
-    let bytes = files::read(path, FILE_MAX).with_context(|| format!("{}", path.display()))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{}", path.display()))?;
-    let scenario = Scenario::from_toml(&text).with_context(|| format!("{}", path.display()))?;
-    Ok(vec![scenario])
+    let place = || path.display().to_string();
+    let text = files::read_text(path, FILE_MAX).with_context(place)?;
+    Ok(vec![Scenario::from_toml(&text).with_context(place)?])
 }
 
 fn duts(names: &[String]) -> Result<Vec<&'static Dut>> {
@@ -123,8 +125,7 @@ fn duts(names: &[String]) -> Result<Vec<&'static Dut>> {
     Ok(duts)
 }
 
-/// Leaves the values that the options name of an axis, in each scenario that has it. What is a
-/// value as a whole is this one, comma or not.
+/// Leaves the values that the options name of an axis, in each scenario that has it.
 fn restrict(all: &mut [Scenario], only: &[String]) -> Result<()> {
     let mut of_axes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for option in only {
@@ -136,13 +137,7 @@ fn restrict(all: &mut [Scenario], only: &[String]) -> Result<()> {
     for (axis, texts) in of_axes {
         let mut is_known = false;
         for scenario in all.iter_mut() {
-            let axes = scenario.axis_infos(false)?;
-            let Some(known) = axes.iter().find(|info| info.name == axis) else { continue };
-            let is_whole = |text: &str| known.values.iter().any(|value| value == text);
-            let values = texts.iter().flat_map(|text| {
-                if is_whole(text) { vec![*text] } else { text.split(',').collect() }
-            });
-            is_known |= scenario.restrict(axis, &values.collect::<Vec<_>>())?;
+            is_known |= scenario.restrict(axis, &texts)?;
         }
         if !is_known {
             bail!("--only {axis}={}: none of the scenarios has an axis {axis:?}", texts[0]);
@@ -166,12 +161,13 @@ impl SelectionArgs {
         restrict(&mut all, &self.only)?;
         all.iter_mut().try_for_each(|scenario| scenario.set(&self.set))?;
         let (duts, kind) = (duts(&self.dut)?, testbed_kind(self.testbed)?);
-        Ok(Campaign {
+        let campaign = Campaign {
             is_quick: self.quick,
             starts: self.starts.map(usize::from),
-            command: std::env::args().collect(),
             ..Campaign::new(all, duts, kind, paths, out)
-        })
+        };
+        campaign.check_size()?;
+        Ok(campaign)
     }
 }
 
@@ -183,7 +179,7 @@ impl CampaignArgs {
         dut::ensure_given(&campaign.duts, &campaign.paths)?;
         campaign.limit = self.budget.map(Duration::from_secs);
         if self.dry {
-            files::print(&plan(&campaign)?)?;
+            files::print(&plan(&campaign))?;
             return Ok(ExitCode::SUCCESS);
         }
         (campaign.is_resumed, campaign.job) = (self.resume, self.job);
@@ -193,8 +189,8 @@ impl CampaignArgs {
 }
 
 /// Estimates as a table.
-fn plan(campaign: &Campaign) -> Result<String> {
-    let estimates = estimate(campaign)?;
+fn plan(campaign: &Campaign) -> String {
+    let estimates = estimate(campaign);
     let time = |duration: Duration| {
         let seconds = duration.as_secs_f64().round() as u64;
         format!("{:3}:{:02}\n", seconds / 60, seconds % 60)
@@ -209,7 +205,14 @@ fn plan(campaign: &Campaign) -> Result<String> {
         let what = "further starts of headlines, until a ratio's interval is within 5 % of it:";
         format!("{what}\n{:38} until {}", "", time(limit))
     });
-    Ok(rows.chain([row("all", starts, duration)]).chain(further).collect())
+    rows.chain([row("all", starts, duration)]).chain(further).collect()
+}
+
+/// Makes the folder of a run and takes it for this one.
+pub(super) fn take_folder(folder: &Path) -> Result<FolderLock> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    Ok(FolderLock::take(folder)?)
 }
 
 /// Measures, and publishes what was found.
@@ -218,35 +221,33 @@ pub(super) fn carry_out(
     output: &OutputArgs,
     cancel: &Cancel,
 ) -> Result<ExitCode> {
-    std::fs::create_dir_all(&output.out)
-        .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
-    let _lock = FolderLock::take(&output.out)?;
+    let _lock = take_folder(&output.out)?;
     let draw = |results: &Results, state: Option<&str>| {
-        // The page at the end says why it cannot be written.
-        let _ = write_whole(&output.out, "report.html", &page(results, state));
+        if campaign.job.is_none() {
+            // The page at the end says why it cannot be written.
+            let _ = write_whole(&output.out.join(PAGE), &page(results, state));
+        }
     };
-    let measure = || match campaign.job {
-        Some(_) => execute_job(campaign, cancel).map(Err),
-        None => execute(campaign, cancel, &draw).map(Ok),
-    };
-    let results = match measure() {
-        Ok(Ok(results)) => results,
-        Ok(Err(fault)) => {
+    let is_good = match execute(campaign, cancel, &draw) {
+        Ok((_, fault)) if campaign.job.is_some() => {
             files::print(&format!("{}\n", shown(&output.out.join(ledger::NAME))))?;
             fault.iter().for_each(|why| files::eprint_line(format_args!("{why}")));
-            return Ok(if fault.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            fault.is_none()
+        }
+        Ok((results, _)) => {
+            publish(&results, output)?;
+            results.is_whole()
         }
         Err(CampaignError::Stopped(_)) => {
             let folder = shown(&output.out);
             files::eprint_line(format_args!(
                 "interrupted; its trials are in {folder}; --resume goes on behind them"
             ));
-            return Ok(interrupted());
+            return Ok(ExitCode::from(EXIT_INTERRUPTED));
         }
         Err(error) => return Err(error.into()),
     };
-    publish(&results, output)?;
-    Ok(if results.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Shows the results, then writes the page: what was measured is seen even when the disk is full,
@@ -258,11 +259,11 @@ pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
         false => output.format.render(results, &super::view(output.all)),
     };
     let printed = files::print(&if is_terminal { text + "\n" } else { text });
-    let html_path = write_whole(&output.out, "report.html", &page(results, None))?;
+    let (html, ledger) = (output.out.join(PAGE), output.out.join(ledger::NAME));
+    write_whole(&html, &page(results, None))?;
     printed?;
     if is_terminal {
-        let ledger = output.out.join(ledger::NAME);
-        files::print(&format!("{}\n{}\n", shown(&html_path), shown(&ledger)))?;
+        files::print(&format!("{}\n{}\n", shown(&html), shown(&ledger)))?;
     }
     Ok(())
 }
@@ -274,10 +275,10 @@ mod tests {
     /// The values that are left of the first axis of `cached-forwarding`.
     fn left(only: &[&str]) -> Result<Vec<String>, String> {
         let mut all: Vec<Scenario> = catalogue::find("cached-forwarding").unwrap();
-        let axis = all[0].axis_infos(false).unwrap()[0].name.clone();
+        let axis = all[0].axis_infos(false)[0].name.clone();
         let only: Vec<String> = only.iter().map(|text| text.replace("AXIS", &axis)).collect();
         restrict(&mut all, &only).map_err(|error| error.to_string())?;
-        Ok(all[0].axis_infos(false).unwrap().swap_remove(0).values)
+        Ok(all[0].axis_infos(false).swap_remove(0).values)
     }
 
     #[test]

@@ -133,7 +133,9 @@ impl CheckArgs {
             bail!("{} has no OpenFlow channel", dut.name);
         };
         let mut switch = SwitchAtPorts::new(client, version, &setup, cancel)?;
-        let mut progress = RunProgress::new(cases.len() as u64, self.json || !is_terminal());
+        // A thousand lines of progress are for a bar only.
+        let is_quiet = self.json || !std::io::stderr().is_terminal();
+        let progress = RunProgress::new(cases.len() as u64, is_quiet);
         let played = play_all(&mut switch, version, cases, PlayPace::default(), |case| {
             progress.begin(&case.name);
             progress.advance(1);
@@ -146,11 +148,6 @@ impl CheckArgs {
         findings.push(table(&mut switch, self.entries)?);
         report(played, findings)
     }
-}
-
-/// A thousand lines of progress are for a bar only.
-fn is_terminal() -> bool {
-    std::io::stderr().is_terminal()
 }
 
 /// The cases: how many came to what in each file's folder, those that fail, and why others are not

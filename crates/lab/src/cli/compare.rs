@@ -2,8 +2,9 @@
 //!
 //! Rows of one scenario, switch, point and metric are compared by their starts, the first of one
 //! run with the first of the other and so on: what warms up or slows down in the course of a run
-//! cancels. Two runs agree in a row where the ranges of its figures overlap. It must never take two trials of one start for two, and never end with success where
-//! `--fail-on-worse` found something with all comparisons counted (Holm).
+//! cancels. Two runs agree in a row where the ranges of its figures overlap. It must never take two
+//! trials of one start for two, and never end with success where `--fail-on-worse` found something
+//! with all comparisons counted (Holm).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use terminal::Table;
 
-use super::results::load;
+use crate::campaign::record::results_of;
 use crate::present::{count, headlines_of, number, one_line, times};
 use crate::results::{Better, Coordinates, MetricInfo, ResultRow, Results};
 use stats::{CONFIDENCE, Comparison, Scale, holm, median};
@@ -44,10 +45,10 @@ pub(super) struct CompareArgs {
 
 impl CompareArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let (first, second) = (load(&self.first)?, load(&self.second)?);
-        let found = compared(&first, &second, self.all, terminal::width());
-        files::print(&if self.json { format!("{:#}\n", found.json) } else { found.text })?;
-        Ok(if self.fail_on_worse && found.is_worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let (first, second) = (results_of(&self.first)?, results_of(&self.second)?);
+        let (text, json, is_worse) = compared(&first, &second, self.all, terminal::width());
+        files::print(&if self.json { format!("{json:#}\n") } else { text })?;
+        Ok(if self.fail_on_worse && is_worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
@@ -115,30 +116,29 @@ fn line(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> [String; 
     [scenario, at, dut, metric, first, second, change.unwrap_or_default()]
 }
 
-/// Two runs beside each other.
-struct Compared {
-    /// For a terminal.
-    text: String,
-    /// For programs.
-    json: Value,
-    /// Whether something is worse with all comparisons counted.
-    is_worse: bool,
-}
-
-/// Compares two runs, for a terminal of that width.
-fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> Compared {
-    let (mut out, mut objects) = (String::new(), Vec::new());
-    for (name, one, other) in [
+/// The conditions that differ, a line each.
+fn differences(first: &Results, second: &Results) -> String {
+    let all = [
         ("processor", &first.machine.cpu, &second.machine.cpu),
         ("kernel", &first.machine.kernel, &second.machine.kernel),
         ("system", &first.machine.os, &second.machine.os),
         ("weir", &first.weir, &second.weir),
-    ] {
-        if one != other {
-            out += &one_line(&format!("The runs differ in their {name}: {one} → {other}"));
-            out += "\n";
-        }
-    }
+    ];
+    let line = |(name, one, other): (&str, &String, &String)| {
+        one_line(&format!("The runs differ in their {name}: {one} → {other}")) + "\n"
+    };
+    all.into_iter().filter(|(_, one, other)| one != other).map(line).collect()
+}
+
+/// Two runs beside each other: for a terminal of that width, for programs, and whether something is
+/// worse with all comparisons counted.
+fn compared(
+    first: &Results,
+    second: &Results,
+    is_all: bool,
+    width: usize,
+) -> (String, Value, bool) {
+    let (mut out, mut objects) = (differences(first, second), Vec::new());
     let (before, after) = (rows_of(first), rows_of(second));
     let pairs: Vec<_> =
         before.iter().filter_map(|(key, was)| Some((key, was, after.get(key)?))).collect();
@@ -147,7 +147,7 @@ fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> Co
     let heads = ["scenario", "where", "switch", "metric", "first", "second", "×", "is"];
     // Of worse and better ones: all, and those that hold with all rows counted.
     let (mut table, mut counts, mut is_empty) = (Table::new(heads).keys(4), [[0; 2]; 2], true);
-    // Of all rows and of the headlines: how many have ranges, and in how many of them these overlap.
+    // Of all rows and of the headlines: the number with ranges, and of those that overlap.
     let (headlines, mut agreed) = (headlines_of(first), [[0; 2]; 2]);
     for (((key, was, is), of), adjusted) in pairs.iter().zip(&found).zip(holm(&p_values)) {
         let (word, is_better) = verdict(of.as_ref(), was.0.better);
@@ -189,14 +189,14 @@ fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> Co
     let [all, headline] = agreed.map(|[of, overlapping]| format!("{overlapping} of {of}"));
     out += &format!("Ranges overlap in {all} rows, and in {headline} headline figures.\n");
     let json = json!({ "rows": objects, "only_first": gone, "only_second": new });
-    Compared { text: out, json, is_worse: hold_worse > 0 }
+    (out, json, hold_worse > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
-    use super::{Compared, compared};
+    use super::compared;
     use crate::present::sample;
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         second.scenarios[0].cells.pop();
         second.scenarios[0].cells.pop();
         for width in [80, 140] {
-            let Compared { text, json, is_worse } = compared(&first, &second, true, width);
+            let (text, json, is_worse) = compared(&first, &second, true, width);
             let rows = json["rows"].as_array().unwrap();
             let worse = rows.iter().find(|row| row["is"] == "worse").unwrap();
             assert_eq!((&worse["change"]["of"], &json["only_first"]), (&"ratio".into(), &3.into()));
@@ -229,7 +229,7 @@ mod tests {
             let boxed = text.lines().filter(|line| line.starts_with(['│', '┌']));
             assert!(boxed.map(|line| line.chars().count()).all(|length| length <= width));
         }
-        let Compared { text, json, is_worse } = compared(&first, &first, false, 80);
+        let (text, json, is_worse) = compared(&first, &first, false, 80);
         assert!(!is_worse && text.contains("0 worse, 0 better"), "{text}");
         let rows = json["rows"].as_array().unwrap().len();
         assert!(text.contains(&format!("overlap in {rows} of {rows} rows, and in ")), "{text}");

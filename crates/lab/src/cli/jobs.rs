@@ -4,12 +4,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
-use programs::scratch::FolderLock;
 
 use super::OutputArgs;
-use super::campaign::{SelectionArgs, publish};
+use super::campaign::{SelectionArgs, publish, take_folder};
 use crate::campaign::gather::gather;
 use crate::campaign::job::listed;
 use crate::service::ProgramPaths;
@@ -34,16 +33,14 @@ pub(super) struct GatherArgs {
 /// Prints the jobs of a selection; nothing is started.
 pub(super) fn list(selection: &SelectionArgs) -> Result<ExitCode> {
     let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
-    files::print(&listed(&selection.campaign(paths, PathBuf::new())?)?)?;
+    files::print(&listed(&selection.campaign(paths, PathBuf::new())?))?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl GatherArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let out = &self.output.out;
-        std::fs::create_dir_all(out)
-            .with_context(|| format!("cannot make the folder {}", out.display()))?;
-        let _lock = FolderLock::take(out)?;
+        let _lock = take_folder(out)?;
         let (results, missing) = gather(&self.ledger, out)?;
         publish(&results, &self.output)?;
         missing.iter().for_each(|one| files::eprint_line(format_args!("{one}")));

@@ -5,15 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::campaign::ledger;
 use crate::campaign::record::results_of;
-use crate::names::gone;
 use crate::present::{FORMS, Form, form};
-use crate::results::Results;
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -22,9 +18,6 @@ Examples:
   weir lab report /tmp/e5 --format lines | head
   weir lab report /tmp/e5 --out verdict.svg
   weir lab report trials.jsonl.gz --format json";
-
-/// The file of a run in its folder.
-const NAMES: [&str; 2] = [ledger::NAME, "trials.jsonl.gz"];
 
 /// Draw results as tables, lines for programs, or a page.
 #[derive(Args, Debug)]
@@ -43,34 +36,20 @@ pub(super) struct ReportArgs {
     out: Option<PathBuf>,
 }
 
-/// A form of earlier versions.
-const CSV: &str = "csv";
-
 /// Every form by its name.
 pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
     let names = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
-    let names = names.chain([PossibleValue::new(CSV).hide(true)]);
-    PossibleValuesParser::new(names)
-        .try_map(|name| form(&name).copied().ok_or_else(|| gone(&name).unwrap_or_default()))
+    PossibleValuesParser::new(names).try_map(|name| form(&name).copied().ok_or("no such form"))
 }
 
 impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let results = load(&self.run)?;
-        let is_csv = |path: &Path| path.extension().is_some_and(|ending| ending == CSV);
-        if self.format.is_none() && self.out.as_deref().is_some_and(is_csv) {
-            bail!(gone(CSV).unwrap_or_default());
-        }
+        let results = results_of(&self.run)?;
         let form = self.format.unwrap_or_else(|| form_of(self.out.as_deref()));
         let text = form.render(&results, &super::view(self.all));
         match &self.out {
             None => files::print(&text)?,
-            Some(path) => {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                let name = path.file_name().and_then(|name| name.to_str());
-                let name = name.with_context(|| format!("{} names no file", path.display()))?;
-                super::write_whole(folder.unwrap_or_else(|| Path::new(".")), name, &text)?;
-            }
+            Some(path) => super::write_whole(path, &text)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -83,27 +62,13 @@ fn form_of(out: Option<&Path>) -> Form {
     *FORMS.iter().find(asked).unwrap_or(&FORMS[0])
 }
 
-/// Reads results, from a ledger (compressed by gzip or not) or from the folder of a run.
-///
-/// # Errors
-/// There is no such file, or it holds something else; the message says what.
-pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
-    let mut file = path.to_owned();
-    if path.is_dir() {
-        let files = NAMES.map(|name| path.join(name));
-        let found = files.into_iter().find(|file| file.exists());
-        file = found.with_context(|| format!("{}: no {} in it", path.display(), ledger::NAME))?;
-    }
-    let results = results_of(&file, &ledger::read_bytes(&file)?)?;
-    results.with_context(|| format!("{}: the run has not begun to measure", file.display()))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{form_of, load};
+    use super::{form_of, results_of};
     use crate::campaign::fake::{self, TWO_POINTS, play};
     use crate::campaign::ledger;
     use crate::campaign::run::execute;
+    use crate::results::Results;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use programs::cancel::Cancel;
@@ -118,17 +83,25 @@ mod tests {
         assert_eq!(form_of(None).name, "terminal");
     }
 
+    fn load(path: &Path) -> Result<Results, String> {
+        results_of(path).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn a_ledger_is_read_compressed_or_not_and_one_cut_off_is_named() {
         let folder = tempfile::tempdir().unwrap();
         play(&[]);
         let campaign = fake::campaign(TWO_POINTS, folder.path());
-        let results = execute(&campaign, &Cancel::default(), &|_, _| {}).unwrap();
+        let (results, _) = execute(&campaign, &Cancel::default(), &|_, _| {}).unwrap();
         assert!(load(folder.path()).unwrap() == results);
         let ledger = folder.path().join(ledger::NAME);
         let text = std::fs::read(&ledger).unwrap();
         std::fs::write(&ledger, [text.as_slice(), b"{\"at_s\":1.0,\"li"].concat()).unwrap();
         assert!(load(&ledger).unwrap() == results, "an incomplete last line");
+        std::fs::write(&ledger, [text.as_slice(), b"{\"line\":\"rial\"}\n"].concat()).unwrap();
+        let line = text.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let reason = load(&ledger).unwrap_err();
+        assert!(reason.contains(&format!("trials.jsonl, line {line}: ")), "{reason}");
         std::fs::remove_file(&ledger).unwrap();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&text).unwrap();
@@ -137,10 +110,10 @@ mod tests {
         std::fs::write(&file, &bytes).unwrap();
         assert!(load(folder.path()).unwrap() == results);
         std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-        let reason = format!("{:#}", load(&file).unwrap_err());
+        let reason = load(&file).unwrap_err();
         assert!(reason.contains("it is no whole gzip file"), "{reason}");
         let none = tempfile::tempdir().unwrap();
-        let reason = format!("{:#}", load(none.path()).unwrap_err());
+        let reason = load(none.path()).unwrap_err();
         assert!(reason.contains("no trials.jsonl in it"), "{reason}");
     }
 
@@ -158,15 +131,15 @@ mod tests {
         for (text, word) in [
             ("", "the run has not begun to measure"),
             ("{\n", "line 1: EOF"),
-            ("{}\n", "there is no number `format`"),
+            ("{}\n", "line 1: is no first line of a campaign: there is no number `format`"),
             ("{\"line\":\"head\",\"format\":4}\n", "form 4, and this one reads 5"),
             ("{\"format\":5}\n", "missing field"),
         ] {
             std::fs::write(&file, text).unwrap();
-            let reason = format!("{:#}", load(folder.path()).unwrap_err());
+            let reason = load(folder.path()).unwrap_err();
             assert!(reason.contains(word) && reason.contains(ledger::NAME), "{reason}");
         }
-        let none = format!("{:#}", load(Path::new("/nowhere/trials.jsonl")).unwrap_err());
+        let none = load(Path::new("/nowhere/trials.jsonl")).unwrap_err();
         assert!(none.contains("/nowhere/trials.jsonl: "), "{none}");
     }
 }

@@ -217,10 +217,10 @@ fn plots(section: &Section<'_>) -> Vec<Plot> {
             (Some(axis), _) => (PlotKind::Sweep, Some(axis.name.clone())),
             (None, axis) => (PlotKind::Bars, axis.map(|axis| axis.name.clone())),
         };
-        plots.push(Plot { kind, metric: metric.clone(), x, y: None, log: false });
+        plots.push(Plot { kind, metric: metric.clone(), x, log: false });
         let cells = &section.scenario.cells;
         if cells.iter().flat_map(|cell| &cell.distributions).any(|d| d.metric == metric) {
-            plots.push(Plot { kind: PlotKind::Cdf, metric, x: None, y: None, log: false });
+            plots.push(Plot { kind: PlotKind::Cdf, metric, x: None, log: false });
         }
     }
     plots
@@ -235,7 +235,7 @@ fn complete(section: &Section<'_>, plot: Plot) -> Plot {
         PlotKind::Sweep if x.is_some() => (PlotKind::Sweep, x),
         PlotKind::Bars | PlotKind::Sweep => (PlotKind::Bars, x.or_else(first)),
     };
-    Plot { kind, x, y: None, ..plot }
+    Plot { kind, x, ..plot }
 }
 
 fn is_numeric(section: &Section<'_>, axis: &str) -> bool {

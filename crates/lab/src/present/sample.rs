@@ -51,7 +51,7 @@ pub(crate) fn at(pairs: &[(&str, &str)]) -> Coordinates {
 
 fn plot(kind: PlotKind, metric: &str, x: Option<&str>) -> Plot {
     let x = x.map(str::to_owned);
-    Plot { kind, metric: metric.into(), x, y: None, log: kind == PlotKind::Sweep }
+    Plot { kind, metric: metric.into(), x, log: kind == PlotKind::Sweep }
 }
 
 fn published(

@@ -1,73 +1,56 @@
 //! Conditions of a campaign's figures: the version of Weir, the machine, the programs, and the
 //! boxes that measure. One that goes on under other conditions would be no one campaign.
 
+use std::path::Path;
+
 use super::{CampaignError, Run};
-use crate::campaign::ledger::{LedgerError, LedgerLine, NAME, PartHead};
-use crate::facts::{BoxFacts, Machine};
+use crate::campaign::ledger::{LedgerError, LedgerLine, NAME};
+use crate::facts::{BoxFacts, conditions};
+use crate::results::RunPart;
 
-impl PartHead {
-    /// Conditions of the figures, by name.
-    pub(super) fn conditions(&self) -> Vec<(String, String)> {
-        let mut all = conditions(&self.weir, Some(&self.machine));
-        let programs = self.programs.iter();
+/// The refusal of conditions that have changed; figures under both would be no one campaign's. A
+/// condition that only one of them names does not count.
+fn check(
+    folder: &Path,
+    whose: &str,
+    [old, now]: [Vec<(String, String)>; 2],
+) -> Result<(), LedgerError> {
+    let changed = |(name, old): &(String, String)| {
+        let (_, new) = now.iter().find(|(same, _)| same == name)?;
+        (old != new).then(|| format!("{name}: {old}, now {new}"))
+    };
+    let words: Vec<String> = old.iter().filter_map(changed).collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "was measured under other conditions ({whose}{}): their figures are not those of one \
+         campaign. Go on where it began, or leave --resume out",
+        words.join("; ")
+    );
+    Err(LedgerError::new(folder.join(NAME).display(), why))
+}
+
+/// Whether a campaign goes on under the conditions of its last part.
+pub(super) fn check_part(folder: &Path, parts: [&RunPart; 2]) -> Result<(), LedgerError> {
+    let of = |part: &RunPart| {
+        let mut all = conditions(&part.weir, Some(&part.machine));
+        let programs = part.programs.iter();
         // The switch may have the lab's name and another form of its version.
-        let named = programs.map(|one| (format!("program {}", one.name), one.version.clone()));
-        all.extend(named);
+        all.extend(programs.map(|one| (format!("program {}", one.name), one.version.clone())));
         all
-    }
-}
-
-impl BoxFacts {
-    /// Conditions of the figures, by name.
-    pub(super) fn conditions(&self) -> Vec<(String, String)> {
-        conditions(&self.weir, self.machine.as_ref())
-    }
-}
-
-/// Of a version of Weir on a machine. A machine that was started anew is the same.
-fn conditions(weir: &str, machine: Option<&Machine>) -> Vec<(String, String)> {
-    let named = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let mut all = vec![named("weir", weir)];
-    if let Some(machine) = machine {
-        let real_time = machine.real_time_error.as_deref().unwrap_or("permitted");
-        all.extend([
-            named("processor", &machine.cpu),
-            named("cores", &machine.cores.to_string()),
-            named("kernel", &machine.kernel),
-            named("system", &machine.os),
-            named("real time", real_time),
-        ]);
-    }
-    all
-}
-
-/// Conditions that have changed; figures under both would be no one campaign's. A condition that
-/// only one of them names does not count.
-pub(super) fn difference(old: Vec<(String, String)>, now: Vec<(String, String)>) -> Option<String> {
-    let other = |name: &str| now.iter().find(|(same, _)| same == name);
-    let words: Vec<String> = old
-        .iter()
-        .filter_map(|(name, old)| Some((name, old, &other(name)?.1)))
-        .filter(|(_, old, new)| old != new)
-        .map(|(name, old, new)| format!("{name}: {old}, now {new}"))
-        .collect();
-    (!words.is_empty()).then(|| words.join("; "))
+    };
+    check(folder, "", parts.map(of))
 }
 
 impl Run<'_> {
     /// Files a box that measures; one that is another than it was ends the campaign.
     pub(super) fn check_box(&mut self, of: BoxFacts) -> Result<(), CampaignError> {
-        match self.record.boxes.get(&of.address) {
-            Some(known) if known == &of => Ok(()),
-            Some(known) => match difference(known.conditions(), of.conditions()) {
-                Some(what) => {
-                    let path = self.campaign.folder.join(NAME);
-                    let what = format!("the box of the agent {}: {what}", of.address);
-                    Err(LedgerError::Conditions { path, what }.into())
-                }
-                None => Ok(()),
-            },
-            None => self.log(LedgerLine::Box(of)),
-        }
+        let Some(known) = self.record.boxes.get(&of.address) else {
+            return self.log(LedgerLine::Box(of));
+        };
+        let whose = format!("the box of the agent {}: ", of.address);
+        let both = [known, &of].map(|one| conditions(&one.weir, one.machine.as_ref()));
+        Ok(check(&self.campaign.folder, &whose, both)?)
     }
 }

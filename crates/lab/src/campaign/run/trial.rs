@@ -1,13 +1,12 @@
 //! A trial as it is filed: its figures, or why there are none.
 
+use files::with_sources;
+
 use crate::limit::limiting;
 use crate::method::{Method, Trial};
-use crate::results::{CellState, MeasuredDistribution, TrialRecord};
+use crate::results::{CellState, MeasuredDistribution, NOT_SUPPORTED, TrialRecord};
 use crate::settings::{Forwarding, Settings};
 use crate::setup::Setup;
-
-/// The start of a trial, and its own number in it.
-pub(in crate::campaign) type TrialNumber = (usize, usize);
 
 /// The commands that a reader would type, with the first of the flow entries.
 pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
@@ -28,10 +27,10 @@ pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
     commands
 }
 
-/// A trial that yields nothing.
+/// A trial that yields nothing, by its start and its own number in it.
 pub(in crate::campaign) fn failed(
     method: &str,
-    (start, trial): TrialNumber,
+    (start, trial): (usize, usize),
     error: String,
 ) -> TrialRecord {
     TrialRecord { method: method.to_owned(), start, trial, error: Some(error), ..<_>::default() }
@@ -47,18 +46,21 @@ pub(super) fn hits_between(
         (Ok(first), Ok(last)) => {
             (last.zip(first).map(|(last, first)| last.saturating_sub(first)), None)
         }
-        (Err(error), _) | (Ok(_), Err(error)) => (None, Some(format!("{error:#}"))),
+        (Err(error), _) | (Ok(_), Err(error)) => (None, Some(with_sources(error.as_ref()))),
     }
 }
 
 /// Filed form of a trial, or of why there is none.
 pub(super) fn record(
     method: &Method,
-    number: TrialNumber,
+    number: (usize, usize),
     outcome: Result<Trial, CellState>,
 ) -> TrialRecord {
     let trial = match outcome {
         Ok(trial) => trial,
+        Err(CellState::NotSupported(why)) => {
+            return failed(method.id, number, format!("{NOT_SUPPORTED}: {why}"));
+        }
         Err(state) => {
             let why = state.absence().map_or("", |(_, why)| why);
             return failed(method.id, number, why.to_owned());
@@ -96,9 +98,11 @@ mod tests {
     fn a_question_that_failed_is_no_tier_that_decided_nothing() {
         assert_eq!(hits_between(Ok(Some(3)), Ok(Some(10))), (Some(7), None));
         assert_eq!(hits_between(Ok(None), Ok(None)), (None, None));
-        let failed = || Err(anyhow!("no answer").context("asking for the hits"));
-        let unknown = (None, Some("asking for the hits: no answer".to_owned()));
-        assert_eq!(hits_between(failed(), Ok(Some(10))), unknown);
-        assert_eq!(hits_between(Ok(Some(3)), failed()), unknown);
+        for words in ["asking for the hits", "asking for the hits: no answer"] {
+            let failed = || Err(anyhow!("no answer").context(words));
+            let unknown = (None, Some("asking for the hits: no answer".to_owned()));
+            assert_eq!(hits_between(failed(), Ok(Some(10))), unknown);
+            assert_eq!(hits_between(Ok(Some(3)), failed()), unknown);
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! A trial in which the machine stalled is made again. One that failed or stalled is filed with its
 //! reason, and never dropped.
 
+use std::slice;
+
 use programs::cancel::Stopped;
 use programs::held::Held;
 use programs::scratch;
@@ -12,11 +14,10 @@ use super::trial::{commands, failed, hits_between, record};
 use super::{CampaignError, Run};
 use crate::campaign::job::{Job, controller_of};
 use crate::campaign::ledger::LedgerLine;
-use crate::campaign::record::{NOT_SUPPORTED, Place, START};
-use crate::campaign::scenario::ScenarioCell;
+use crate::campaign::record::{Place, START};
 use crate::dut::Dut;
 use crate::method::{Method, MethodContext, Trial};
-use crate::results::{CellState, TrialRecord};
+use crate::results::{CellState, NOT_SUPPORTED, ScenarioCell, TrialRecord};
 use crate::settings::{ChannelTransport, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
 use crate::stall::Stall;
@@ -39,12 +40,10 @@ impl Job<'_> {
     }
 }
 
-/// A switch that is held still while others have their turns. A stopped process does not end, so it
-/// is let go before.
-pub(super) type HeldDut = (Vec<Held>, Started);
-
-/// A switch that runs. The folder goes last: its programs write into it.
+/// A switch that runs, or is held still while others have their turns. A stopped process does not
+/// end, so it is let go first; the folder goes last: its programs write into it.
 pub(super) struct Started {
+    held: Vec<Held>,
     setup: Setup,
     folder: tempfile::TempDir,
 }
@@ -71,14 +70,18 @@ impl Run<'_> {
     fn measure_job(&mut self, job: &Job<'_>) -> Result<(), CampaignError> {
         let first = &job.cells[0];
         if let Err(state) = self.check(job) {
-            return self.close(job, &state);
+            return self.close(job, &job.cells, &state);
         }
         if !self.budget.allows(job.cost()) {
-            self.close(job, &CellState::Skipped("no time left in the budget".to_owned()))?;
+            let state = CellState::Skipped("no time left in the budget".to_owned());
+            self.close(job, &job.cells, &state)?;
             return self.note(format!("{}: left out, no time left", job.title(first)));
         }
         let started = match self.held.remove(&job.place(first)) {
-            Some((_, started)) => started,
+            Some(mut started) => {
+                started.held.clear();
+                started
+            }
             None => {
                 self.progress.begin(&format!("{}: start", job.title(first)));
                 match self.start(job.dut, job.setup()) {
@@ -108,11 +111,8 @@ impl Run<'_> {
         }
         let has_next =
             self.campaign.job.is_none() && job.start + 1 < self.campaign.starts(job.scenario);
-        if let Some(started) = started
-            && job.scenario.is_held
-            && !job.is_floor()
-            && has_next
-        {
+        let is_held = job.scenario.is_held && !job.is_floor() && has_next;
+        if let Some(started) = started.filter(|_| is_held) {
             self.hold(job, started);
         }
         Ok(())
@@ -125,16 +125,14 @@ impl Run<'_> {
     }
 
     fn not_started(&mut self, job: &Job<'_>, error: &SetupError) -> Result<(), CampaignError> {
-        self.progress.say(&format!("{}: {error}", job.title(&job.cells[0])));
+        let why = error.to_string();
+        self.progress.say(&format!("{}: {why}", job.title(&job.cells[0])));
         self.log_start(job, Vec::new())?;
         for cell in &job.cells {
-            self.keep(job, cell, failed(START, (job.start, 0), error.to_string()))?;
+            self.keep(job, cell, failed(START, (job.start, 0), why.clone()))?;
         }
-        let state = match error.refusal() {
-            Some(reason) => CellState::NotSupported(reason),
-            None => CellState::Failed(error.to_string()),
-        };
-        self.close(job, &state)
+        let state = error.refusal().map_or(CellState::Failed(why), CellState::NotSupported);
+        self.close(job, &job.cells, &state)
     }
 
     /// Measures until the machine did not stall meanwhile, or the attempts are over. A switch that
@@ -149,39 +147,30 @@ impl Run<'_> {
     ) -> Result<(), CampaignError> {
         let settings = job.settings(method, cell);
         let before = self.record.last(&job.place(cell), method);
-        let number = (job.start, trial);
         for attempt in 0..ATTEMPTS {
             let mut tier = (None, None);
             let (outcome, stall) = match self.running(job, started)? {
-                Ok(running) => match (method.fits)(running.setup.bed()) {
-                    Ok(()) => {
-                        let first = running.setup.tier_hits();
-                        let measured = self.measure(method, running, &settings, before)?;
-                        tier = hits_between(first, running.setup.tier_hits());
-                        measured
-                    }
-                    Err(reason) => {
-                        let why = format!("{NOT_SUPPORTED}{reason}");
-                        self.keep(job, cell, failed(method.id, number, why))?;
-                        return self.set_state(
-                            job,
-                            cell,
-                            CellState::NotSupported(reason.to_owned()),
-                        );
-                    }
-                },
+                Ok(running) => {
+                    let first = running.setup.tier_hits();
+                    let measured = self.measure(method, running, &settings, before)?;
+                    tier = hits_between(first, running.setup.tier_hits());
+                    measured
+                }
                 Err(why) => (Err(CellState::Failed(why)), Stall::default()),
             };
-            if let Err(absence) = &outcome {
-                self.note_absence(job, cell, method, absence)?;
+            let is_unfit = matches!(outcome, Err(CellState::NotSupported(_)));
+            if let Err(state @ CellState::NotSupported(_)) = &outcome {
+                self.close(job, slice::from_ref(cell), state)?;
+            } else if let Err(CellState::Missing(why)) = &outcome {
+                self.note(format!("No figures of {}: {why}", method.label))?;
             }
-            let is_spent = method.spends_setup;
+            let is_spent = method.spends_setup && !is_unfit;
             if is_spent || started.as_mut().is_some_and(|one| one.setup.check().is_err()) {
                 *started = None;
             }
             let is_stalled = stall.is_long();
             let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
-            let mut record = record(method, number, outcome);
+            let mut record = record(method, (job.start, trial), outcome);
             if job.is_floor() {
                 record.values.retain(|id, _| method.floors.contains(&id.as_str()));
                 record.resolutions.clear();
@@ -195,7 +184,7 @@ impl Run<'_> {
                 record.error = Some(stall.error());
             }
             record.stall_at = stall.at;
-            if let Some(error) = &record.error {
+            if let Some(error) = record.error.as_ref().filter(|_| !is_unfit) {
                 self.progress.say(&format!("{title}: {error}"));
                 record.distributions.clear();
             }
@@ -205,24 +194,6 @@ impl Run<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Says why a trial has no figures, where that is no failure of the trial.
-    fn note_absence(
-        &mut self,
-        job: &Job<'_>,
-        cell: &ScenarioCell,
-        method: &Method,
-        absence: &CellState,
-    ) -> Result<(), CampaignError> {
-        match absence {
-            CellState::NotSupported(_) => self.set_state(job, cell, absence.clone()),
-            CellState::Failed(_)
-            | CellState::Measured
-            | CellState::Skipped(_)
-            | CellState::Pending(_) => Ok(()),
-            CellState::Missing(why) => self.note(format!("No figures of {}: {why}", method.label)),
-        }
     }
 
     /// The switch of a turn, started anew where a trial has spent it; or why it did not start.
@@ -244,18 +215,16 @@ impl Run<'_> {
 
     /// Says what became of cells that are not measured; one that has figures of an earlier start
     /// keeps them.
-    fn close(&mut self, job: &Job<'_>, state: &CellState) -> Result<(), CampaignError> {
-        job.cells.iter().try_for_each(|cell| self.set_state(job, cell, state.clone()))
-    }
-
-    fn set_state(
+    fn close(
         &mut self,
         job: &Job<'_>,
-        cell: &ScenarioCell,
-        state: CellState,
+        cells: &[ScenarioCell],
+        state: &CellState,
     ) -> Result<(), CampaignError> {
-        let (scenario, dut, at) = job.place(cell);
-        self.log(LedgerLine::State { scenario, dut, at, state })
+        cells.iter().try_for_each(|cell| {
+            let ((scenario, dut, at), state) = (job.place(cell), state.clone());
+            self.log(LedgerLine::State { scenario, dut, at, state })
+        })
     }
 
     /// Whether an earlier part of the campaign has all trials of this job.
@@ -263,18 +232,16 @@ impl Run<'_> {
         let is_over = |one: &TrialRecord| {
             one.error.as_ref().is_none_or(|error| error.starts_with(NOT_SUPPORTED))
         };
+        let has = |trials: &[TrialRecord], number: (&str, usize, usize)| {
+            let is_it = |one: &&TrialRecord| (&*one.method, one.start, one.trial) == number;
+            trials.iter().filter(is_it).any(is_over)
+        };
         job.cells.iter().all(|cell| {
-            self.record.found.get(&job.place(cell)).is_some_and(|found| {
-                job.methods.iter().all(|method| {
-                    (0..job.trials(method)).all(|trial| {
-                        let is_it = |one: &&TrialRecord| {
-                            (one.method.as_str(), one.start, one.trial)
-                                == (method.id, job.start, trial)
-                        };
-                        found.trials.iter().filter(is_it).any(is_over)
-                    })
-                })
-            })
+            let Some(found) = self.record.found.get(&job.place(cell)) else { return false };
+            let all = |method: &&Method| {
+                (0..job.trials(method)).all(|at| has(&found.trials, (method.id, job.start, at)))
+            };
+            job.methods.iter().all(all)
         })
     }
 
@@ -320,7 +287,7 @@ impl Run<'_> {
             cancel: self.cancel,
         };
         let setup = Setup::start(&parts)?;
-        Ok(Started { setup, folder })
+        Ok(Started { held: Vec::new(), setup, folder })
     }
 
     /// One measurement, and the longest stall meanwhile.
@@ -332,6 +299,9 @@ impl Run<'_> {
         before: Option<f64>,
     ) -> Result<(Result<Trial, CellState>, Stall), Stopped> {
         let setup = &mut started.setup;
+        if let Err(reason) = (method.fits)(setup.bed()) {
+            return Ok((Err(CellState::NotSupported(reason.to_owned())), Stall::default()));
+        }
         let watched = setup.watched();
         let context = MethodContext {
             bed: setup.bed(),
@@ -375,12 +345,11 @@ impl Run<'_> {
 
     /// Lets a switch wait for its next turn. One that has ended until now is started anew then; one
     /// that ends while it waits fails there.
-    fn hold(&mut self, job: &Job<'_>, started: Started) {
-        let held: anyhow::Result<Vec<Held>> =
-            started.setup.switch_pids().into_iter().map(Held::hold).collect();
-        if let Ok(held) = held {
-            let place = job.place(&job.cells[0]);
-            self.held.insert(place, (held, started));
+    fn hold(&mut self, job: &Job<'_>, mut started: Started) {
+        let held = started.setup.switch_pids().into_iter().map(Held::hold);
+        if let Ok(held) = held.collect::<anyhow::Result<_>>() {
+            started.held = held;
+            self.held.insert(job.place(&job.cells[0]), started);
         }
     }
 }
