@@ -266,7 +266,7 @@ fn wrong(program: &'static str, what: impl Into<String>) -> TrialError {
 fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
     match context.cancel.check() {
         Err(stopped) => stopped.into(),
-        Ok(()) => wrong("OpenFlow", format!("{error:#}")),
+        Ok(()) => wrong("OpenFlow", files::with_sources(error.as_ref())),
     }
 }
 

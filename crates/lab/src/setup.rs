@@ -160,7 +160,7 @@ pub struct SetupParts<'a> {
 impl SetupParts<'_> {
     fn bed(&self) -> Result<Testbed, SetupError> {
         let settings = self.settings;
-        let unfit = |error: anyhow::Error| SetupError::Unfit(format!("{error:#}"));
+        let unfit = |error: anyhow::Error| SetupError::Unfit(files::with_sources(error.as_ref()));
         if let Some(replay) = &settings.replay {
             let bed = ReplayTestbed::new(settings, replay, self.dir);
             return Ok(Testbed::Replay(bed.map_err(unfit)?));
@@ -434,7 +434,7 @@ impl Setup {
         if let Some(refused) = error.downcast_ref::<RefusedMessage>() {
             return SetupError::Refused(refused.clone());
         }
-        self.check().err().unwrap_or_else(|| SetupError::Unfit(format!("{error:#}")))
+        self.check().err().unwrap_or_else(|| SetupError::Unfit(files::with_sources(error.as_ref())))
     }
 
     /// Hands the lab's own OpenFlow connection over: a switch that connects by itself has one.

@@ -51,7 +51,7 @@ fn channel_error(error: impl Into<anyhow::Error>) -> CheckError {
     if error.is::<Stopped>() {
         return CheckError::Stopped(Stopped);
     }
-    let text = format!("{error:#}");
+    let text = files::with_sources(error.as_ref());
     match error.downcast_ref::<ClientError>() {
         Some(ClientError::Cancelled) => CheckError::Stopped(Stopped),
         Some(ClientError::Refused { .. }) => CheckError::Refused(text),

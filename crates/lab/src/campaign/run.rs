@@ -109,8 +109,7 @@ fn execute_with(
             return Err(CampaignError::NoJob(job, of));
         }
     }
-    let switch =
-        |dut: &&Dut| DutInfo { name: dut.name.to_owned(), about: dut.about.to_owned() };
+    let switch = |dut: &&Dut| DutInfo { name: dut.name.to_owned(), about: dut.about.to_owned() };
     let part = RunPart {
         started: now_utc(),
         command: campaign.command.clone(),

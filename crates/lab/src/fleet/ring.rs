@@ -215,7 +215,7 @@ fn run(plan: &FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> R
             tasks.spawn_local(async move {
                 let ended = switch.serve(&target, tls.as_ref(), orders, &at_once).await;
                 if let Err(why) = ended {
-                    lock(&seen.ended).get_or_insert(format!("{why:#}"));
+                    lock(&seen.ended).get_or_insert(files::with_sources(why.as_ref()));
                 }
             });
         }
