@@ -154,8 +154,7 @@ impl Testbed {
         }
     }
 
-    /// Keeps the calling thread, and those that it will start, off the cores that forward, where
-    /// the switch has some to itself.
+    /// Keeps the calling thread off the cores that the subject has to itself, where it has some.
     pub(crate) fn keep_off(&self) -> io::Result<Option<OffCores>> {
         match self {
             Self::Kernel(_) | Self::Memory(_) | Self::External(_) => Ok(None),
@@ -258,9 +257,8 @@ impl Testbed {
         }
     }
 
-    /// Does `work` with what performs trials from the first host to the second, wherever they are;
-    /// the comparison of the clocks of their boxes, where they are two, in the trial in which they
-    /// are known worst.
+    /// Does `work` with what performs trials from the first host to the second; the comparison of
+    /// the clocks of their boxes, where they are two, in the trial in which they are known worst.
     pub fn with_measurer<T>(
         &self,
         plan: MeasurerPlan<'_>,

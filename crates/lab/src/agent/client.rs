@@ -76,8 +76,7 @@ pub struct AgentLink {
 }
 
 impl AgentLink {
-    /// Starts an agent for these interfaces, with its log in `dir`; `agent` is none for one of this
-    /// machine. Fails if it is of another version or cannot have an interface.
+    /// Starts an agent for these interfaces, on this machine where none is named; its log in `dir`.
     pub fn start(
         agent: Option<&str>,
         interfaces: &[String],

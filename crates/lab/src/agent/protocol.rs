@@ -77,8 +77,7 @@ pub enum AgentRequest {
     Look {},
     /// Closes what is open and ends the watch.
     Close {},
-    /// Makes a host with a kernel of its own behind an interface, which can reach the others: a
-    /// network namespace with a macvlan on it.
+    /// Makes a host with a kernel of its own behind an interface, which reaches the others.
     Host { interface: String, host: HostAddress, others: Vec<HostAddress> },
     /// Runs a program at that host, the last request: what follows is the program's output, and the
     /// agent ends with it and with its exit code.
@@ -92,8 +91,7 @@ pub struct BoxReport {
     pub statistics: SessionStatistics,
     /// Why nothing is reflected any more.
     pub reflect_error: Option<String>,
-    /// The longest time, in milliseconds, in which the box ran none of the agent's threads since
-    /// the watch began.
+    /// The longest stall of the box since the watch began, milliseconds.
     pub stall_ms: f64,
 }
 
@@ -108,8 +106,7 @@ pub fn write_line(to: &mut impl Write, message: &impl Serialize) -> io::Result<(
     to.flush()
 }
 
-/// The next line; `None` where the peer has ended, in the midst of one too. One that is too long or
-/// no text is an error.
+/// The next line; `None` where the peer has ended, in the midst of one too.
 pub fn read_line(from: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = String::new();
     match from.take(MESSAGE_MAX as u64).read_line(&mut line)? {

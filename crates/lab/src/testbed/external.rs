@@ -73,10 +73,8 @@ pub struct ExternalTestbed {
 }
 
 impl ExternalTestbed {
-    /// Ends that lead to port 1, port 2, ... of the switch, with an agent started for each box;
-    /// their rate is in bit/s. `weir` is this machine's binary, and logs go into `dir`. An error is
-    /// a device that is not there or is down, an agent that does not start, an interface that has
-    /// two ends.
+    /// Ends that lead to port 1, port 2, ... of the switch, with an agent started for each box.
+    /// `weir` is this machine's binary, and logs go into `dir`.
     pub fn start(
         wiring: &Wiring,
         rate_bps: Option<u64>,
@@ -231,8 +229,7 @@ impl ExternalTestbed {
     }
 }
 
-/// Does something with each of these boxes, with the others too where one is lost: the errors of
-/// all.
+/// Asks each of these boxes, the others too where one is lost: the errors of all.
 pub(super) fn with_each(
     links: &mut [AgentLink],
     boxes: &[usize],

@@ -39,8 +39,7 @@ pub(crate) struct LabHosts<'a> {
 }
 
 impl Testbed {
-    /// Whether there are hosts with addresses, or why there are none: `in_memory` where the ports
-    /// are in memory.
+    /// Whether there are hosts with addresses, or why not: `in_memory` where ports are in memory.
     pub(crate) fn check_hosts(&self, in_memory: &'static str) -> Result<(), &'static str> {
         match self {
             Self::External(bed) if bed.makes_hosts => Ok(()),

@@ -219,8 +219,7 @@ impl NetnsTestbed {
         &self.hosts[index].ns
     }
 
-    /// The counters of the links of host 1 and host 2 and of the control link, for the load
-    /// sampler.
+    /// The counters of the links of host 1 and host 2 and of the control link.
     pub fn links(&self) -> Vec<LinkSample> {
         let ((first, second), (near, far)) = ((&self.hosts[0], &self.hosts[1]), self.ends());
         let (ports, control) = (self.shape.port_rate.0, self.shape.control_rate.0);

@@ -92,8 +92,7 @@ impl ReplayTestbed {
         })
     }
 
-    /// The flow entries of what is replayed behind those that are given, all of them once for each
-    /// forwarding thread.
+    /// Its flow entries behind those that are given, all of them once for each forwarding thread.
     pub(crate) fn flow_mods(
         &self,
         given: Vec<Result<FlowMod>>,
@@ -110,8 +109,7 @@ impl ReplayTestbed {
         Ok(*self.warm_up_s.get_or_init(|| seconds))
     }
 
-    /// Keeps the calling thread, and those that it will start, off the cores that forward; where
-    /// there are no others it stays where it is.
+    /// Keeps the calling thread off the cores that forward, where there are others.
     pub(crate) fn keep_off(&self) -> std::io::Result<OffCores> {
         OffCores::leave(&self.others(&affinity::allowed_cpus()?))
     }
