@@ -88,20 +88,6 @@ const REPLAYED: &str = "needs hosts that send; here the switch replays a trace b
 /// Why a method does not run that asks about a switch.
 const FLEET: &str = "needs a switch; here emulated ones load a controller";
 
-/// Streams of a trial from the first host to the second, and the way to send them.
-#[derive(Clone, Debug)]
-pub struct MeasurerPlan<'a> {
-    /// The frames; size, rate and mode are those of each trial.
-    pub stream: StreamSpec,
-    /// Whether learning frames go before each trial.
-    pub is_learning: bool,
-    pub waiting: Waiting,
-    /// Silence after which nothing is on its way any more.
-    pub quiet: Duration,
-    /// Ends a trial early.
-    pub stop: &'a AtomicBool,
-}
-
 impl Testbed {
     /// The kernel hosts, where there are some.
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
@@ -257,26 +243,19 @@ impl Testbed {
         }
     }
 
-    /// Does `work` with what performs trials from the first host to the second; the comparison of
-    /// the clocks of their boxes, where they are two, in the trial in which they are known worst.
-    pub fn with_measurer<T>(
+    /// The same with those of the first two hosts; the comparison of the clocks of their boxes,
+    /// where they are two, in the trial in which they are known worst.
+    pub fn with_two_ports<T>(
         &self,
-        plan: MeasurerPlan<'_>,
-        work: impl FnOnce(&mut SessionMeasurer<'_>) -> Result<T, TrialError>,
+        waiting: Waiting,
+        stop: &AtomicBool,
+        work: impl FnOnce(&mut dyn TrialPorts) -> Result<T, TrialError>,
     ) -> Result<(T, Option<ClockComparison>), TrialError> {
-        let MeasurerPlan { stream, is_learning, waiting, quiet, stop } = plan;
-        let (from, to) = (0, 1);
-        let work = |session: &mut dyn TrialPorts| {
-            work(&mut SessionMeasurer { session, from, to, stream, is_learning, quiet, stop })
+        let Some(bed) = self.apart() else {
+            return Ok((self.with_session(waiting, |session| work(session))?, None));
         };
-        match self.apart() {
-            Some(bed) => {
-                let is_precise = waiting == Waiting::Precise;
-                let mut ports = BoxPorts::new(bed, [0, 1], is_precise, stop);
-                work(&mut ports).map(|done| (done, ports.worst.take()))
-            }
-            None => self.with_session(waiting, |session| work(session)).map(|done| (done, None)),
-        }
+        let mut ports = BoxPorts::new(bed, [0, 1], waiting == Waiting::Precise, stop);
+        Ok((work(&mut ports)?, ports.worst.take()))
     }
 
     /// Sends from host 1 to host 2.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use generator::method::on_ports::SessionMeasurer;
 use generator::method::{Measurer as _, TrialInput};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
 use generator::session::Waiting;
@@ -15,13 +16,14 @@ use generator::statistics::{PortStatistics, PortStop, SessionStatistics};
 use programs::cancel::Cancel;
 
 use super::client::AgentLink;
+use super::clock::ClockComparison;
 use super::protocol::{self, AgentHello, AgentRequest, AgentWelcome, BoxReport, VERSION};
 use super::server::{self, Agent};
 use crate::host_program::HostProgram;
 use crate::hosts::HOSTS;
 use crate::stall::{Nap, Stall};
+use crate::testbed::Testbed;
 use crate::testbed::external::ExternalTestbed;
-use crate::testbed::{MeasurerPlan, Testbed};
 
 /// An agent that runs, and how it ended.
 type Running = JoinHandle<Result<(), String>>;
@@ -237,10 +239,19 @@ fn what_cannot_be_done_is_refused_in_words() {
     assert_eq!(link.ask::<BoxReport>(&AgentRequest::Look {}).unwrap().statistics.ports.len(), 2);
 }
 
-fn plan(stop: &AtomicBool) -> MeasurerPlan<'_> {
-    let quiet = Duration::from_secs(1);
-    let (stream, waiting) = (StreamSpec::default(), Waiting::Sleeping);
-    MeasurerPlan { stream, is_learning: true, waiting, quiet, stop }
+/// Measures between the first two ports.
+fn measure<T>(
+    bed: &Testbed,
+    stop: &AtomicBool,
+    work: impl FnOnce(&mut SessionMeasurer<'_>) -> T,
+) -> (T, Option<ClockComparison>) {
+    let (stream, quiet, is_learning) = (StreamSpec::default(), Duration::from_secs(1), true);
+    let measured = bed.with_two_ports(Waiting::Sleeping, stop, |session| {
+        let (from, to) = (0, 1);
+        let mut measurer = SessionMeasurer { session, from, to, stream, is_learning, quiet, stop };
+        Ok(work(&mut measurer))
+    });
+    measured.unwrap()
 }
 
 /// A testbed over boxes, with its ends at those that `places` names.
@@ -274,10 +285,8 @@ fn two_boxes_measure_a_wire_and_the_error_of_their_clocks() {
     let names_kernel = |note: &&String| note.contains(&kernel) && note.contains("weir ");
     assert_eq!(notes.iter().filter(names_kernel).count(), 2, "{notes:?}");
     // The second trial finds everything as the first did.
-    let trials = |measurer: &mut generator::method::on_ports::SessionMeasurer<'_>| {
-        Ok([(); 2].map(|()| measurer.trial(INPUT).unwrap()))
-    };
-    let (outputs, clock) = bed.with_measurer(plan(&stop), trials).unwrap();
+    let (outputs, clock) =
+        measure(&bed, &stop, |measurer| [(); 2].map(|()| measurer.trial(INPUT).unwrap()));
     let clock = clock.unwrap();
     assert!(clock.error_us > 0.0 && clock.comparisons >= 3, "{clock:?}");
     // The second agent's clock is behind by the time between their starts.
@@ -341,8 +350,7 @@ fn two_boxes_send_at_one_time_and_count_each_other_s_frames() {
 fn one_box_with_both_ends_has_one_clock_and_reflects() {
     let (agent, link) = joined("a", std::thread::sleep);
     let (bed, stop) = (bed(vec![link], [0, 0], "one"), AtomicBool::new(false));
-    let measured = bed.with_measurer(plan(&stop), |measurer| Ok(measurer.trial(INPUT).unwrap()));
-    let (output, clock) = measured.unwrap();
+    let (output, clock) = measure(&bed, &stop, |measurer| measurer.trial(INPUT).unwrap());
     assert_eq!(output.report.received + output.unsent, 200);
     assert!(clock.is_none());
     assert!(output.report.delay.unwrap().min_ns > 0);
@@ -359,7 +367,7 @@ fn a_stall_of_a_box_is_reported_once() {
     let (_first, one) = joined("root@one", std::thread::sleep);
     let (_second, two) = joined("root@still", stands_still);
     let (bed, stop) = (bed(vec![one, two], [0, 1], "stall"), AtomicBool::new(false));
-    bed.with_measurer(plan(&stop), |measurer| Ok(measurer.trial(INPUT).unwrap())).unwrap();
+    measure(&bed, &stop, |measurer| measurer.trial(INPUT).unwrap());
     let stall = bed.take_stall();
     assert!(stall.ms >= 80.0, "{stall:?}");
     assert!(stall.at.as_ref().is_some_and(|at| at.contains("root@still")), "{stall:?}");
@@ -383,8 +391,7 @@ fn a_stop_ends_a_trial_and_closes_both_ends() {
             std::thread::sleep(Duration::from_millis(100));
             stop.store(true, Ordering::Relaxed);
         });
-        let trial = bed.with_measurer(plan(&stop), |measurer| Ok(measurer.trial(long)));
-        let (stopped, _) = trial.unwrap();
+        let (stopped, _) = measure(&bed, &stop, |measurer| measurer.trial(long));
         assert!(stopped.unwrap_err().to_string().contains("stopped"));
     });
     // Nothing is left open.

@@ -75,7 +75,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let input = traffic::input(settings, rate_pps, settings.duration_s(), GRACE_S);
     let waiting = traffic::waiting_for(rate_pps);
     let (outcome, load) = context.observe(|| {
-        context.bed.with_measurer(traffic::plan(context, waiting, QUIET), |measurer| {
+        traffic::with_measurer(context, waiting, QUIET, |measurer| {
             measurer.trial(input).map_err(method_error)
         })
     });

@@ -60,8 +60,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let phases =
         durations_s.map(|duration_s| traffic::input(settings, offered_pps, duration_s, GRACE_S));
     let (outcome, load) = context.observe(|| {
-        let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-        context.bed.with_measurer(plan, |measurer| {
+        traffic::with_measurer(context, Waiting::Sleeping, traffic::QUIET, |measurer| {
             measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
         })
     });

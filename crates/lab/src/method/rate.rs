@@ -113,8 +113,8 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
             })
         })?
     } else {
-        let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-        let found = context.bed.with_measurer(plan, |measurer| {
+        let quiet = traffic::QUIET;
+        let found = traffic::with_measurer(context, Waiting::Sleeping, quiet, |measurer| {
             measure("rate", context, (range, Found::rate_pps), |offered_pps, duration_s| {
                 let grace_s = GRACE * duration_s;
                 let input = traffic::input(settings, offered_pps, duration_s, grace_s);

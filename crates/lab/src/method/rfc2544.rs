@@ -70,8 +70,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         ..ThroughputOptions::new(frame_size, max_pps)
     };
     let (outcome, load) = context.observe(|| {
-        let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-        context.bed.with_measurer(plan, |measurer| {
+        traffic::with_measurer(context, Waiting::Sleeping, traffic::QUIET, |measurer| {
             answers(measurer, search, (LONGEST, RESOLUTION)).map_err(method_error)
         })
     });

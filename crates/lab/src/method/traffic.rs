@@ -4,17 +4,18 @@
 use std::time::Duration;
 
 use generator::method::TrialInput;
-use generator::method::on_ports::{PortTrialError, TrialPorts};
+use generator::method::on_ports::{PortTrialError, SessionMeasurer, TrialPorts};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
 use generator::receiver::StreamReport;
 use generator::session::Waiting;
 use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
+use crate::agent::clock::ClockComparison;
 use crate::ceilings::frame_line_bits;
 use crate::hosts::headers;
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::{MeasurerPlan, traffic_error};
+use crate::testbed::traffic_error;
 
 /// The name of the program in results.
 pub(super) const TOOL: &str = "Weir's open-loop generator";
@@ -81,20 +82,19 @@ pub(super) fn reversed(stream: &StreamSpec) -> StreamSpec {
     StreamSpec { packet, ..stream.clone() }
 }
 
-/// The same trials, wherever the ports' far ends are.
-pub(super) fn plan<'a>(
-    context: &'a MethodContext<'_>,
+/// Does `work` with what performs trials of the cell's frames from host 1 to host 2.
+pub(super) fn with_measurer<T>(
+    context: &MethodContext<'_>,
     waiting: Waiting,
     quiet: Duration,
-) -> MeasurerPlan<'a> {
-    MeasurerPlan {
-        stream: stream(context.settings),
-        // The switch has to be shown where the destination is.
-        is_learning: context.settings.forwarding() == Forwarding::Learning,
-        waiting,
-        quiet,
-        stop: context.cancel.flag(),
-    }
+    work: impl FnOnce(&mut SessionMeasurer<'_>) -> Result<T, TrialError>,
+) -> Result<(T, Option<ClockComparison>), TrialError> {
+    let (stream, stop) = (stream(context.settings), context.cancel.flag());
+    // The switch has to be shown where the destination is.
+    let is_learning = context.settings.forwarding() == Forwarding::Learning;
+    context.bed.with_two_ports(waiting, stop, |session| {
+        work(&mut SessionMeasurer { session, from: 0, to: 1, stream, is_learning, quiet, stop })
+    })
 }
 
 /// Sends the streams of each port, all at one time, and calls `meanwhile` with the time at which
