@@ -44,7 +44,6 @@ impl Comparison {
     /// no evidence for a difference.
     ///
     /// None of less than two pairs, or of a value that is not finite.
-    #[must_use]
     pub fn of(pairs: &[(Observed, Observed)]) -> Option<Self> {
         let is_positive = |(a, b): &(Observed, Observed)| {
             [a.value, a.low, a.high, b.value, b.low, b.high].iter().all(|value| *value > 0.0)
@@ -56,21 +55,23 @@ impl Comparison {
                 Scale::Ratio => first.ln() - second.ln(),
                 Scale::Difference => first - second,
             });
-            Student::of(&differences.collect::<Vec<f64>>(), t)
+            student(&differences.collect::<Vec<f64>>(), t)
         };
-        let middle = test(|(a, b)| (a.value, b.value))?;
-        let low = test(|(a, b)| (a.low, b.high))?;
-        let high = test(|(a, b)| (a.high, b.low))?;
-        let is_either = low.mean < 0.0 && high.mean > 0.0;
-        let all = [&middle, &low, &high];
-        let least = all.map(|one| one.mean - one.reach).into_iter().fold(f64::INFINITY, f64::min);
-        let most = all.map(|one| one.mean + one.reach).into_iter().fold(-f64::INFINITY, f64::max);
-        let p_value = all.map(|one| one.p_value).into_iter().fold(0.0, f64::max);
+        let tests = [
+            test(|(a, b)| (a.value, b.value))?,
+            test(|(a, b)| (a.low, b.high))?,
+            test(|(a, b)| (a.high, b.low))?,
+        ];
+        let [(middle, ..), (low, ..), (high, ..)] = tests;
+        let is_either = low < 0.0 && high > 0.0;
+        let least = tests.map(|(mean, reach, _)| mean - reach).into_iter().reduce(f64::min)?;
+        let most = tests.map(|(mean, reach, _)| mean + reach).into_iter().reduce(f64::max)?;
+        let p_value = tests.map(|(.., p_value)| p_value).into_iter().reduce(f64::max)?;
         let value = |of: f64| if scale == Scale::Ratio { of.exp() } else { of };
         Some(Self {
             pairs: pairs.len(),
             scale,
-            estimate: value(middle.mean),
+            estimate: value(middle),
             low: value(least),
             high: value(most),
             p_value: if is_either { 1.0 } else { p_value },
@@ -78,14 +79,12 @@ impl Comparison {
     }
 
     /// Of values that are known as they are, the first of each list with the first of the other.
-    #[must_use]
     pub fn of_values(first: &[f64], second: &[f64]) -> Option<Self> {
         let pairs = first.iter().zip(second).map(|(a, b)| ((*a).into(), (*b).into()));
         Self::of(&pairs.collect::<Vec<_>>())
     }
 
     /// The estimate of two equal things.
-    #[must_use]
     pub fn none(&self) -> f64 {
         match self.scale {
             Scale::Ratio => 1.0,
@@ -94,39 +93,30 @@ impl Comparison {
     }
 
     /// Whether the interval leaves out that there is no difference.
-    #[must_use]
     pub fn is_different(&self) -> bool {
         !(self.low..=self.high).contains(&self.none())
     }
 }
 
-/// Student's test that the mean of differences is 0.
-struct Student {
-    mean: f64,
-    /// From the mean to either end of its interval.
-    reach: f64,
-    p_value: f64,
-}
-
-impl Student {
-    fn of(differences: &[f64], t: f64) -> Option<Self> {
-        if differences.len() < 2 || !are_finite(differences) {
-            return None;
-        }
-        let n = differences.len() as f64;
-        let mean = differences.iter().sum::<f64>() / n;
-        let squares: f64 = differences.iter().map(|one| (one - mean).powi(2)).sum();
-        let error = (squares / (n - 1.0) / n).sqrt();
-        if error <= mean.abs() * 1e-12 {
-            // Pairs that do not vary leave nothing to chance.
-            return Some(Self { mean, reach: 0.0, p_value: f64::from(u8::from(mean == 0.0)) });
-        }
-        let p_value = match StudentsT::new(0.0, 1.0, n - 1.0) {
-            Ok(student) => (2.0 * student.sf((mean / error).abs())).min(1.0),
-            Err(_) => 1.0,
-        };
-        Some(Self { mean, reach: t * error, p_value })
+/// Student's test that the mean of differences is 0: the mean, the way from it to either end of
+/// its interval, and the p-value.
+fn student(differences: &[f64], t: f64) -> Option<(f64, f64, f64)> {
+    if differences.len() < 2 || !are_finite(differences) {
+        return None;
     }
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let squares: f64 = differences.iter().map(|one| (one - mean).powi(2)).sum();
+    let error = (squares / (n - 1.0) / n).sqrt();
+    if error <= mean.abs() * 1e-12 {
+        // Pairs that do not vary leave nothing to chance.
+        return Some((mean, 0.0, f64::from(u8::from(mean == 0.0))));
+    }
+    let p_value = match StudentsT::new(0.0, 1.0, n - 1.0) {
+        Ok(student) => (2.0 * student.sf((mean / error).abs())).min(1.0),
+        Err(_) => 1.0,
+    };
+    Some((mean, t * error, p_value))
 }
 
 /// Student's t that half of what [`CONFIDENCE`] leaves exceeds. A normal distribution's is near
@@ -140,7 +130,6 @@ fn quantile_of_t(freedom: usize) -> f64 {
 /// P-values adjusted by Holm ("A simple sequentially rejective multiple test procedure", 1979), in
 /// the order of `p_values`: of a hundred rows without any difference, five have a p-value below
 /// 0.05. Those that are at most 0.05 then hold together, however they depend on each other.
-#[must_use]
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

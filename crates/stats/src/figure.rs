@@ -27,7 +27,6 @@ impl From<f64> for Observed {
 
 impl Observed {
     /// Several trials of one start together: their medians. None of no trials.
-    #[must_use]
     pub fn of_trials(trials: &[Self]) -> Option<Self> {
         let of = |part: fn(&Self) -> f64| median(&trials.iter().map(part).collect::<Vec<f64>>());
         Some(Self { value: of(|t| t.value)?, low: of(|t| t.low)?, high: of(|t| t.high)? })
@@ -49,7 +48,6 @@ pub struct Figure {
 
 impl Figure {
     /// Of the starts; none where there are none, or one is not finite.
-    #[must_use]
     pub fn of(starts: &[Observed]) -> Option<Self> {
         let all = |part: fn(&Observed) -> f64| starts.iter().map(part);
         let sums = all(|start| start.value + start.low + start.high);
@@ -64,7 +62,6 @@ impl Figure {
 }
 
 /// The share of ranges of so many starts that hold the true median: 0.75 for 3, 0.97 for 6.
-#[must_use]
 pub fn range_confidence(n: usize) -> f64 {
     1.0 - 0.5_f64.powf(n as f64 - 1.0)
 }
@@ -85,7 +82,6 @@ pub struct Summary {
 }
 
 /// Summarises `samples`; `None` when there are none or one is not finite.
-#[must_use]
 pub fn summarise(samples: &[f64]) -> Option<Summary> {
     (!samples.is_empty() && are_finite(samples)).then_some(())?;
     let n = samples.len() as f64;

@@ -18,7 +18,6 @@ pub(crate) fn sorted(samples: &[f64]) -> Vec<f64> {
 ///
 /// # Panics
 /// When `sorted` is empty or `q` outside 0 to 1: the caller's mistake.
-#[must_use]
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     assert!(!sorted.is_empty() && (0.0..=1.0).contains(&q), "quantile {q} of {}", sorted.len());
     let place = q * (sorted.len() - 1) as f64;
@@ -27,7 +26,6 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// The middle sample, or the mean of the two middle ones; none of no samples.
-#[must_use]
 pub fn median(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| quantile(&sorted(samples), 0.5))
 }
@@ -39,7 +37,6 @@ pub fn median(samples: &[f64]) -> Option<f64> {
 ///
 /// # Panics
 /// When `q` is not between 0 and 1: the caller's mistake.
-#[must_use]
 pub fn samples_needed(q: f64) -> u64 {
     assert!(q > 0.0 && q < 1.0, "quantile {q}");
     (((1.0 - CONFIDENCE) / 2.0).ln() / q.max(1.0 - q).ln()).ceil() as u64
