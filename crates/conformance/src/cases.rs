@@ -43,7 +43,6 @@ impl CaseVerdict {
     pub const ALL: [Self; 4] = [Self::Passed, Self::Failed, Self::NotSupported, Self::NotPlayed];
 
     /// As a table shows it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -72,17 +71,7 @@ pub struct CaseFinding {
     pub is_late: bool,
 }
 
-/// Answer of a switch to a message, and its messages before the barrier's answer.
-#[derive(Debug, Default)]
-pub struct Answered {
-    /// Its error, if it has refused the message.
-    pub refused: Option<ErrorMessage>,
-    /// Everything else that has come.
-    pub came: Vec<Message>,
-}
-
 /// A switch on which cases are played. Every call fails when a channel or a port does.
-#[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]
 pub trait PlayedSwitch {
     /// Number of its ports: 1, 2 and so on.
     fn ports(&self) -> u32;
@@ -97,8 +86,13 @@ pub trait PlayedSwitch {
     fn reconnect(&mut self) -> Result<(), CheckError>;
 
     /// Sends a message and a barrier in that version, over a connection of its own where it is not
-    /// the one that is checked, and waits for its answer.
-    fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError>;
+    /// the one that is checked, and waits for its answer: the error, if it has refused the message,
+    /// and everything else that has come.
+    fn carry_out(
+        &mut self,
+        version: Version,
+        message: &Message,
+    ) -> Result<(Option<ErrorMessage>, Vec<Message>), CheckError>;
 
     /// Messages that have come on the channel of a version, without waiting.
     fn came(&mut self, version: Version) -> Result<Vec<Message>, CheckError>;
@@ -109,7 +103,7 @@ pub trait PlayedSwitch {
     /// Asks for statistics, in the version that is checked.
     fn statistics(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError>;
 
-    /// A frame arrives at a port.
+    /// Puts a frame in at a port.
     fn put(&mut self, port: u32, frame: &[u8]) -> Result<(), CheckError>;
 
     /// The frames that have left by a port since the last call.
@@ -122,11 +116,11 @@ pub trait PlayedSwitch {
 /// Waits of a play.
 #[derive(Clone, Copy, Debug)]
 pub struct PlayPace {
-    /// For what must come.
+    /// The wait for what must come.
     pub patience: Duration,
-    /// For what must not come: the time within which a switch has dealt with a frame.
+    /// The wait for what must not come: within it a switch has dealt with a frame.
     pub quiet: Duration,
-    /// Between the answer to a barrier and the first frame behind it.
+    /// The wait between the answer to a barrier and the first frame behind it.
     pub obey: Duration,
 }
 
@@ -140,14 +134,14 @@ impl Default for PlayPace {
     }
 }
 
-/// A switch that caches decisions looks at them again within that time: Open vSwitch does so every
+/// Time within which a switch that caches decisions looks at them again: Open vSwitch does so every
 /// 500 ms at the latest (`max-revalidator`).
 const OBEY_LATE: Duration = Duration::from_millis(600);
 
 /// Cases that pass only with [`OBEY_LATE`], before all others are played so too.
 const LATE_MAX: usize = 3;
 
-/// A meter of a packet a second has let another one through by then.
+/// Time in which a meter of a packet a second lets another one through.
 const TOO_LATE: Duration = Duration::from_millis(500);
 
 /// Failures of a case before frames are kept back, and it may pass and be called late: a machine
@@ -209,7 +203,7 @@ pub fn play(
         };
         let is_slow = has_meter && player.traffic() > TOO_LATE;
         let (verdict, note) = match end {
-            End::Otherwise(_) if is_slow => {
+            CheckError::Otherwise(_) if is_slow => {
                 slow += 1;
                 if slow < SLOW_ATTEMPTS {
                     continue;
@@ -217,24 +211,22 @@ pub fn play(
                 let note = "the lab was slower than the rate of its meter".to_owned();
                 (CaseVerdict::NotPlayed, note)
             }
-            End::Otherwise(_) if failed + 1 < attempts => {
+            CheckError::Otherwise(_) if failed + 1 < attempts => {
                 failed += 1;
                 continue;
             }
-            End::Otherwise(note) => (CaseVerdict::Failed, note),
-            End::Unsupported(note) => (CaseVerdict::NotSupported, note),
-            End::Unplayable(note) => (CaseVerdict::NotPlayed, note),
-            End::Ended(CheckError::Stopped(stopped)) => return Err(stopped.into()),
-            End::Ended(error) => match player.reconnect() {
-                Ok(()) => (CaseVerdict::Failed, error.to_string()),
-                Err(End::Ended(CheckError::Stopped(stopped))) => return Err(stopped.into()),
-                Err(End::Ended(then)) => {
+            CheckError::Otherwise(note) => (CaseVerdict::Failed, note),
+            CheckError::Refused(note) => (CaseVerdict::NotSupported, note),
+            CheckError::Unsaid(note) => (CaseVerdict::NotPlayed, note),
+            CheckError::Stopped(stopped) => return Err(stopped.into()),
+            CheckError::Broken(error) => match player.reconnect() {
+                Ok(()) => (CaseVerdict::Failed, error),
+                Err(CheckError::Stopped(stopped)) => return Err(stopped.into()),
+                Err(CheckError::Broken(then)) => {
                     let note = format!("{}: {error}; then {then}", case.place(line));
                     return Err(CheckError::Broken(note));
                 }
-                Err(End::Otherwise(then) | End::Unsupported(then) | End::Unplayable(then)) => {
-                    (CaseVerdict::Failed, format!("{error}; then {then}"))
-                }
+                Err(then) => (CaseVerdict::Failed, format!("{error}; then {then}")),
             },
         };
         return Ok(finding(line, verdict, note));
@@ -242,9 +234,6 @@ pub fn play(
 }
 
 /// Plays all cases; `begin` hears of each.
-///
-/// # Errors
-/// As [`play`].
 pub fn play_all(
     switch: &mut dyn PlayedSwitch,
     version: Version,
@@ -268,47 +257,20 @@ fn count_late(found: &[CaseFinding]) -> usize {
 }
 
 /// Whether packets obey all messages before the answered barrier, by the cases that were played.
-#[must_use]
 pub fn obedience(found: &[CaseFinding]) -> Option<Finding> {
-    let played = found.iter().filter(|found| found.verdict == CaseVerdict::Passed).count();
-    if played == 0 {
+    if !found.iter().any(|found| found.verdict == CaseVerdict::Passed) {
         return None;
     }
-    let is_late = count_late(found) >= LATE_MAX;
-    let verdict = if is_late { Truth::Lies } else { Truth::Yes };
-    let note = if is_late {
-        format!(
-            "cases pass only when a frame comes {} ms after the barrier's answer",
-            OBEY_LATE.as_millis()
-        )
+    let (verdict, note) = if count_late(found) >= LATE_MAX {
+        let late_ms = OBEY_LATE.as_millis();
+        let note =
+            format!("cases pass only when a frame comes {late_ms} ms after the barrier's answer");
+        (Truth::Lies, note)
     } else {
-        String::new()
+        (Truth::Yes, String::new())
     };
     let feature = "known packets obey when the barrier is answered";
     Some(Finding::new("truth", feature, verdict, note))
-}
-
-/// Why a play ends before the case does.
-#[derive(Debug)]
-enum End {
-    /// The switch does something else.
-    Otherwise(String),
-    /// It does not have what is asked.
-    Unsupported(String),
-    /// A step cannot be played.
-    Unplayable(String),
-    /// A channel or a port failed.
-    Ended(CheckError),
-}
-
-impl From<CheckError> for End {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Refused(why) => Self::Unsupported(why),
-            CheckError::Unsaid(why) => Self::Unplayable(why),
-            CheckError::Broken(_) | CheckError::Stopped(_) => Self::Ended(error),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,32 +5,31 @@ use openflow::flow::FlowModCommand;
 use openflow::group::GroupModCommand;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use openflow::meter::MeterModCommand;
-use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
+use openflow::text::{TextError, parse_flow_mod, parse_group_mod, parse_meter_mod};
 
 use super::{CheckError, CheckedSwitch, Finding, Truth};
 
-/// Kind of message that asks for a feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Match,
-    Action,
-    Group,
-    Meter,
-}
-
-impl Kind {
-    fn area(self) -> &'static str {
-        match self {
-            Self::Match => "match",
-            Self::Action => "action",
-            Self::Group => "group",
-            Self::Meter => "meter",
-        }
-    }
-}
-
 /// A feature: what it is called, and the text of the match, the actions, or the whole message.
 type Row = (&'static str, &'static str);
+
+/// Features of an area: the versions that have them, and the message that asks for one.
+type Area = (&'static str, &'static [Row], fn(Version) -> bool, fn(&str) -> Asked);
+
+/// A message, or why a text is none.
+type Asked = Result<Message, TextError>;
+
+const AREAS: &[Area] = &[
+    ("match", MATCHES, |_| true, of_match),
+    ("match", MATCHES_OXM, Version::has_oxm, of_match),
+    ("action", ACTIONS, |_| true, of_actions),
+    ("action", ACTIONS_OXM, Version::has_oxm, of_actions),
+    ("group", GROUPS, Version::has_groups, |text| {
+        parse_group_mod(text, GroupModCommand::Add).map(Message::GroupMod)
+    }),
+    ("meter", METERS, Version::has_meters, |text| {
+        parse_meter_mod(text, MeterModCommand::Add).map(Message::MeterMod)
+    }),
+];
 
 /// Match fields of all versions, exact and under a mask.
 const MATCHES: &[Row] = &[
@@ -128,57 +127,37 @@ const METERS: &[Row] = &[
     ("dscp remark", "meter=1,kbps,band=type=dscp_remark,rate=1000,prec_level=1"),
 ];
 
-/// The message of a row.
-fn message(kind: Kind, text: &str) -> Result<Message, CheckError> {
-    let flow = |text: &str| parse_flow_mod(text, FlowModCommand::Add).map(Message::FlowMod);
-    let message = match kind {
-        Kind::Match => flow(&format!("priority=9,{text},actions=output:2")),
-        Kind::Action if text.starts_with("strip_vlan") => {
-            flow(&format!("priority=9,dl_vlan=5,actions={text}"))
-        }
-        // Whatever another action needs of a packet is there.
-        Kind::Action => flow(&format!("priority=9,udp,actions={text}")),
-        Kind::Group => parse_group_mod(text, GroupModCommand::Add).map(Message::GroupMod),
-        Kind::Meter => parse_meter_mod(text, MeterModCommand::Add).map(Message::MeterMod),
-    };
-    message.map_err(|error| CheckError::Broken(format!("{text}: {error}")))
+fn of_match(text: &str) -> Asked {
+    flow(&format!("{text},actions=output:2"))
 }
 
-/// Rows for a version.
-fn rows(version: Version) -> Vec<(Kind, Row)> {
-    let of = |kind, rows: &'static [Row]| rows.iter().map(move |row| (kind, *row));
-    let mut all: Vec<(Kind, Row)> = of(Kind::Match, MATCHES).collect();
-    if version.has_oxm() {
-        all.extend(of(Kind::Match, MATCHES_OXM));
-    }
-    all.extend(of(Kind::Action, ACTIONS));
-    if version.has_oxm() {
-        all.extend(of(Kind::Action, ACTIONS_OXM));
-    }
-    if version.has_groups() {
-        all.extend(of(Kind::Group, GROUPS));
-    }
-    if version.has_meters() {
-        all.extend(of(Kind::Meter, METERS));
-    }
-    all
+fn of_actions(text: &str) -> Asked {
+    // What the actions need of a packet is there.
+    let matching = if text.starts_with("strip_vlan") { "dl_vlan=5" } else { "udp" };
+    flow(&format!("{matching},actions={text}"))
+}
+
+fn flow(text: &str) -> Asked {
+    parse_flow_mod(&format!("priority=9,{text}"), FlowModCommand::Add).map(Message::FlowMod)
 }
 
 /// Asks for every feature; each begins with empty tables.
-///
-/// # Errors
-/// The switch is gone, or answers nothing.
 pub fn probe_features(
     switch: &mut dyn CheckedSwitch,
     version: Version,
 ) -> Result<Vec<Finding>, CheckError> {
     let mut findings = vec![tables(switch)?];
-    for (kind, (feature, text)) in rows(version) {
-        switch.clear()?;
-        findings.push(match switch.send(vec![message(kind, text)?])? {
-            None => Finding::new(kind.area(), feature, Truth::Yes, ""),
-            Some(why) => Finding::new(kind.area(), feature, Truth::No, why),
-        });
+    for (area, rows, _, message) in AREAS.iter().filter(|(_, _, is_in, _)| is_in(version)) {
+        for (feature, text) in *rows {
+            let message = message(text);
+            let message =
+                message.map_err(|error| CheckError::Broken(format!("{text}: {error}")))?;
+            switch.clear()?;
+            findings.push(match switch.send(vec![message])? {
+                None => Finding::new(area, feature, Truth::Yes, ""),
+                Some(why) => Finding::new(area, feature, Truth::No, why),
+            });
+        }
     }
     switch.clear()?;
     Ok(findings)
@@ -198,19 +177,23 @@ fn tables(switch: &mut dyn CheckedSwitch) -> Result<Finding, CheckError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{message, rows};
+    use super::AREAS;
     use openflow::{Version, Xid};
 
     #[test]
     fn every_row_is_a_message_of_its_version() {
         for version in [Version::V1_0, Version::V1_3] {
-            let rows = rows(version);
-            assert!(rows.len() > 30);
-            for (kind, (feature, text)) in rows {
-                let message = message(kind, text).unwrap();
-                wire::encode(version, Xid(1), &message)
-                    .unwrap_or_else(|error| panic!("{version:?} {feature}: {error}"));
+            let areas = AREAS.iter().filter(|(_, _, is_in, _)| is_in(version));
+            let mut count = 0;
+            for (area, rows, _, message) in areas {
+                for (feature, text) in *rows {
+                    let message = message(text).unwrap();
+                    wire::encode(version, Xid(1), &message)
+                        .unwrap_or_else(|error| panic!("{version:?} {area} {feature}: {error}"));
+                    count += 1;
+                }
             }
+            assert!(count > 30);
         }
     }
 }

@@ -22,13 +22,16 @@ use self::cases::{CaseFinding, CaseVerdict};
 pub use features::probe_features;
 pub use truth::{barrier, table};
 
-/// Why a check ended.
+/// Why a check or a case ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The switch refuses a question.
+    /// The switch does something else than it should.
+    #[error("{0}")]
+    Otherwise(String),
+    /// The switch refuses it: it does not have what is asked.
     #[error("{0}")]
     Refused(String),
-    /// The version cannot say it.
+    /// The version cannot say it, or a step cannot be played.
     #[error("{0}")]
     Unsaid(String),
     /// The channel or a port failed.
@@ -40,7 +43,6 @@ pub enum CheckError {
 }
 
 /// A switch that can be checked. Every call fails when its channel or a port does.
-#[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]
 pub trait CheckedSwitch {
     /// Deletes all entries, groups and meters.
     fn clear(&mut self) -> Result<(), CheckError>;
@@ -77,7 +79,6 @@ pub enum Truth {
 
 impl Truth {
     /// As a table shows it.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -122,22 +123,10 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Whether the switch says what it does not do.
-    #[must_use]
-    pub fn has_lies(&self) -> bool {
-        self.findings.iter().any(|finding| finding.verdict == Truth::Lies)
-    }
-
-    /// Number of cases with this verdict.
-    #[must_use]
-    pub fn count(&self, verdict: CaseVerdict) -> usize {
-        self.cases.iter().filter(|case| case.verdict == verdict).count()
-    }
-
     /// Whether the switch does what it says: no lie, no case that fails.
-    #[must_use]
     pub fn is_good(&self) -> bool {
-        !self.has_lies() && self.count(CaseVerdict::Failed) == 0
+        let has_lies = self.findings.iter().any(|finding| finding.verdict == Truth::Lies);
+        !has_lies && self.cases.iter().all(|case| case.verdict != CaseVerdict::Failed)
     }
 }
 

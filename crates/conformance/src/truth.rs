@@ -45,9 +45,6 @@ fn frame(index: u32) -> Vec<u8> {
 
 /// Whether entries are in force when the barrier behind them is answered: `rounds` times so many
 /// entries, a barrier, and at once a frame for the last of them.
-///
-/// # Errors
-/// The switch is gone.
 pub fn barrier(
     switch: &mut dyn CheckedSwitch,
     rounds: u32,
@@ -62,19 +59,14 @@ pub fn barrier(
         if let Some(why) = switch.send(messages)? {
             return Ok(Finding::new(area, feature, Truth::Unknown, why));
         }
-        let probe = [frame(first + entries - 1)];
-        let mut came = switch.forwards(&probe)?;
-        let is_at_once = came == [true];
-        for _ in 0..TRIES {
-            if came == [true] {
-                break;
-            }
-            came = switch.forwards(&probe)?;
+        let (probe, mut lost) = ([frame(first + entries - 1)], 0);
+        while lost <= TRIES && switch.forwards(&probe)? != [true] {
+            lost += 1;
         }
-        match (is_at_once, came == [true]) {
-            (true, _) => {}
-            (false, true) => late += 1,
-            (false, false) => never += 1,
+        match lost {
+            0 => {}
+            1..=TRIES => late += 1,
+            _ => never += 1,
         }
     }
     let note = format!("of {rounds} frames behind a barrier, {late} late, {never} never");
@@ -92,9 +84,6 @@ pub fn barrier(
 
 /// Whether the switch holds the entries that it took: `entries` are sent, and counted by its
 /// statistics and by a frame for each.
-///
-/// # Errors
-/// The switch is gone.
 pub fn table(switch: &mut dyn CheckedSwitch, entries: u32) -> Result<Finding, CheckError> {
     let (area, feature) = ("truth", "entries that were taken are held");
     switch.clear()?;

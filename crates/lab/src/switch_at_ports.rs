@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use client::{Client, ClientError};
-use conformance::cases::{Answered, PlayedSwitch};
+use conformance::cases::PlayedSwitch;
 use conformance::{CheckError, CheckedSwitch};
 use netdev::Port;
 use openflow::Version;
 use openflow::flow::FlowStatsRequest;
-use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
+use openflow::message::{ErrorMessage, Message, MultipartReplyBody, MultipartRequestBody};
 use packet::{Batch, PacketBuf};
 use programs::cancel::{Cancel, Stopped};
 
@@ -195,9 +195,12 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
         self.client.want_packet_ins().map_err(channel_error)
     }
 
-    fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError> {
-        let (refused, came) = self.channel(version)?.carry_out(message).map_err(channel_error)?;
-        Ok(Answered { refused, came })
+    fn carry_out(
+        &mut self,
+        version: Version,
+        message: &Message,
+    ) -> Result<(Option<ErrorMessage>, Vec<Message>), CheckError> {
+        self.channel(version)?.carry_out(message).map_err(channel_error)
     }
 
     fn came(&mut self, version: Version) -> Result<Vec<Message>, CheckError> {

@@ -8,7 +8,7 @@ use openflow::flow::{FlowMod, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{GroupId, MeterId, PortNo};
 
-use super::{End, PlayedSwitch};
+use super::{CheckError, PlayedSwitch};
 
 /// Whether every switch has such a counter, and means the same by it.
 pub(super) fn is_seen(what: &str) -> bool {
@@ -25,28 +25,45 @@ pub(super) fn is_since_start(what: &str) -> bool {
     }
 }
 
-fn otherwise(what: impl Into<String>) -> End {
-    End::Otherwise(what.into())
+/// The statistics that have a counter of that kind and number.
+fn request(kind: &str, id: u32, flows: &[FlowMod]) -> Option<MultipartRequestBody> {
+    Some(match kind {
+        "flow" => {
+            let FlowMod { table_id, matching, .. } = flows.get(id as usize)?.clone();
+            let request = FlowStatsRequest { table_id, matching, ..FlowStatsRequest::all() };
+            MultipartRequestBody::Flow(request)
+        }
+        "table" => MultipartRequestBody::Table,
+        "port" => MultipartRequestBody::PortStats(PortNo(id)),
+        "group" | "bucket" => MultipartRequestBody::Group(GroupId(id)),
+        "meter" | "band" => MultipartRequestBody::Meter(MeterId(id)),
+        _ => return None,
+    })
 }
 
-fn other_reply(reply: &MultipartReplyBody) -> End {
-    otherwise(format!("the switch answers with other statistics than asked: {reply:?}"))
+fn is_of(entry: &FlowStats, wanted: &FlowMod) -> bool {
+    entry.matching == wanted.matching && entry.priority == wanted.priority
 }
 
-/// Value of a counter.
+/// Value of a counter, such as `flow 0 packets` or `bucket 1 0 packets`.
 pub(super) fn counter(
     switch: &mut dyn PlayedSwitch,
     flows: &[FlowMod],
     what: &str,
-) -> Result<u64, End> {
-    let words: Vec<&str> = what.split_whitespace().collect();
-    let unknown = || End::Unplayable(format!("`{what}` is no counter"));
+) -> Result<u64, CheckError> {
+    let unknown = || CheckError::Unsaid(format!("`{what}` is no counter"));
+    let none = || CheckError::Otherwise(format!("the switch has no statistics of {what}"));
     let number = |text: &str| text.parse::<u32>().map_err(|_| unknown());
-    Ok(match words.as_slice() {
-        ["flow", index, field] => {
-            let wanted = flows.get(number(index)? as usize).ok_or_else(unknown)?;
-            let entry = flow(switch, wanted)?;
-            match *field {
+    let words: Vec<&str> = what.split_whitespace().collect();
+    let [kind, id, .., field] = words[..] else { return Err(unknown()) };
+    let id = number(id)?;
+    let part = if let [_, _, part, _] = words[..] { Some(number(part)? as usize) } else { None };
+    let request = request(kind, id, flows).ok_or_else(unknown)?;
+    Ok(match (switch.statistics(request)?, part) {
+        (MultipartReplyBody::Flow(entries), None) => {
+            let wanted = flows.get(id as usize).ok_or_else(unknown)?;
+            let entry = entries.iter().find(|entry| is_of(entry, wanted)).ok_or_else(none)?;
+            match field {
                 "packets" => entry.packet_count,
                 "bytes" => entry.byte_count,
                 "cookie" => entry.cookie.0,
@@ -54,93 +71,45 @@ pub(super) fn counter(
                 _ => return Err(unknown()),
             }
         }
-        ["table", index, field] => {
-            let MultipartReplyBody::Table(tables) =
-                switch.statistics(MultipartRequestBody::Table)?
-            else {
-                return Err(unknown());
-            };
-            let index = number(index)?;
-            let mut tables = tables.into_iter();
-            let table = tables.find(|table| u32::from(table.table_id.0) == index);
-            let table = table.ok_or_else(|| otherwise(format!("there is no table {index}")))?;
-            match *field {
+        (MultipartReplyBody::Table(tables), None) => {
+            let table = tables.iter().find(|table| u32::from(table.table_id.0) == id);
+            let table = table.ok_or_else(none)?;
+            match field {
                 "active" => table.active_count.into(),
                 "lookups" => table.lookup_count,
                 "matches" => table.matched_count,
                 _ => return Err(unknown()),
             }
         }
-        ["port", index, field] => port(switch, number(index)?, field)?.ok_or_else(unknown)?,
-        ["group", id, field] => group(switch, number(id)?, None, field)?.ok_or_else(unknown)?,
-        ["bucket", id, index, field] => {
-            let index = number(index)? as usize;
-            group(switch, number(id)?, Some(index), field)?.ok_or_else(unknown)?
+        (MultipartReplyBody::PortStats(ports), None) => {
+            let port = ports.first().ok_or_else(none)?;
+            match field {
+                "rx_packets" => port.rx_packets,
+                "tx_packets" => port.tx_packets,
+                _ => return Err(unknown()),
+            }
         }
-        ["meter", id, "packets"] => meter(switch, number(id)?, None)?,
-        ["band", id, index, "packets"] => {
-            let index = number(index)? as usize;
-            meter(switch, number(id)?, Some(index))?
+        (MultipartReplyBody::Group(groups), part) => {
+            let group = groups.first().ok_or_else(none)?;
+            match (part, field) {
+                (None, "packets") => group.packet_count,
+                (None, "refs") => group.ref_count.into(),
+                (Some(bucket), "packets") => {
+                    group.buckets.get(bucket).ok_or_else(none)?.packet_count
+                }
+                (None | Some(_), _) => return Err(unknown()),
+            }
         }
-        _ => return Err(unknown()),
+        (MultipartReplyBody::Meter(meters), part) if field == "packets" => {
+            let meter = meters.first().ok_or_else(none)?;
+            match part {
+                None => meter.packet_in_count,
+                Some(band) => meter.bands.get(band).ok_or_else(none)?.packet_count,
+            }
+        }
+        (reply, _) => {
+            let what = format!("another answer than asked: {reply:?}");
+            return Err(CheckError::Otherwise(what));
+        }
     })
-}
-
-fn flow(switch: &mut dyn PlayedSwitch, wanted: &FlowMod) -> Result<FlowStats, End> {
-    let request = FlowStatsRequest {
-        table_id: wanted.table_id,
-        matching: wanted.matching.clone(),
-        ..FlowStatsRequest::all()
-    };
-    let reply = switch.statistics(MultipartRequestBody::Flow(request))?;
-    let MultipartReplyBody::Flow(flows) = reply else { return Err(other_reply(&reply)) };
-    let is_it =
-        |flow: &FlowStats| flow.matching == wanted.matching && flow.priority == wanted.priority;
-    flows.into_iter().find(is_it).ok_or_else(|| otherwise("the flow entry is gone"))
-}
-
-fn port(switch: &mut dyn PlayedSwitch, port: u32, field: &str) -> Result<Option<u64>, End> {
-    let reply = switch.statistics(MultipartRequestBody::PortStats(PortNo(port)))?;
-    let MultipartReplyBody::PortStats(ports) = reply else { return Err(other_reply(&reply)) };
-    let stats = ports.first().ok_or_else(|| otherwise(format!("there is no port {port}")))?;
-    Ok(match field {
-        "rx_packets" => Some(stats.rx_packets),
-        "tx_packets" => Some(stats.tx_packets),
-        _ => None,
-    })
-}
-
-fn group(
-    switch: &mut dyn PlayedSwitch,
-    id: u32,
-    bucket: Option<usize>,
-    field: &str,
-) -> Result<Option<u64>, End> {
-    let reply = switch.statistics(MultipartRequestBody::Group(GroupId(id)))?;
-    let MultipartReplyBody::Group(groups) = reply else { return Err(other_reply(&reply)) };
-    let group = groups.first().ok_or_else(|| otherwise(format!("there is no group {id}")))?;
-    Ok(match (bucket, field) {
-        (None, "packets") => Some(group.packet_count),
-        (None, "refs") => Some(group.ref_count.into()),
-        (Some(index), "packets") => {
-            let bucket = group.buckets.get(index);
-            let none = || otherwise(format!("group {id} has no statistics of bucket {index}"));
-            Some(bucket.ok_or_else(none)?.packet_count)
-        }
-        (None | Some(_), _) => None,
-    })
-}
-
-fn meter(switch: &mut dyn PlayedSwitch, id: u32, band: Option<usize>) -> Result<u64, End> {
-    let reply = switch.statistics(MultipartRequestBody::Meter(MeterId(id)))?;
-    let MultipartReplyBody::Meter(meters) = reply else { return Err(other_reply(&reply)) };
-    let meter = meters.first().ok_or_else(|| otherwise(format!("there is no meter {id}")))?;
-    match band {
-        None => Ok(meter.packet_in_count),
-        Some(index) => {
-            let band = meter.bands.get(index);
-            let none = || otherwise(format!("meter {id} has no statistics of band {index}"));
-            Ok(band.ok_or_else(none)?.packet_count)
-        }
-    }
 }

@@ -3,17 +3,16 @@
 use ::cases::{Case, Step};
 use openflow::Version;
 
-/// So many ports have the cases.
+/// The ports that the cases have.
 const PORTS: u32 = 4;
 
 /// Longest sum of a case's waits, nanoseconds.
 const WAITS_MAX_NS: u64 = 6_000_000_000;
 
-/// A switch looks at its timeouts about so often, nanoseconds.
+/// Time between two looks of a switch at its timeouts, about; nanoseconds.
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Why a case cannot be played in a check of that version, on a switch with `ports` ports.
-#[must_use]
 pub fn obstacle(case: &Case, version: Version, ports: u32, has_links: bool) -> Option<String> {
     if let Some(other) = other_version(case, version) {
         return Some(format!("a case of OpenFlow {other}"));

@@ -17,7 +17,7 @@ use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter
 use openflow::{Message, PortNo, Version};
 
 use super::counters::{counter, is_seen, is_since_start};
-use super::{Answered, CheckError, End, PlayPace, PlayedSwitch};
+use super::{CheckError, PlayPace, PlayedSwitch};
 
 /// Between two looks at ports and channels.
 const LOOK: Duration = Duration::from_micros(200);
@@ -63,15 +63,15 @@ pub(super) struct Player<'a> {
     before: Vec<(String, u64)>,
 }
 
-fn unplayable(error: impl std::fmt::Display) -> End {
-    End::Unplayable(error.to_string())
+fn unplayable(error: impl std::fmt::Display) -> CheckError {
+    CheckError::Unsaid(error.to_string())
 }
 
-fn otherwise(what: impl Into<String>) -> End {
-    End::Otherwise(what.into())
+fn otherwise(what: impl Into<String>) -> CheckError {
+    CheckError::Otherwise(what.into())
 }
 
-fn expect(what: &str, found: &str, wanted: &str) -> Result<(), End> {
+fn expect(what: &str, found: &str, wanted: &str) -> Result<(), CheckError> {
     if found == wanted {
         return Ok(());
     }
@@ -133,11 +133,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Plays the case, and leaves the switch as it was.
-    ///
-    /// # Errors
-    /// The line at which it ended, and why.
-    pub(super) fn play(&mut self, case: &Case) -> Result<(), (usize, End)> {
+    /// Plays the case, and leaves the switch as it was; else the line at which it ended, and why.
+    pub(super) fn play(&mut self, case: &Case) -> Result<(), (usize, CheckError)> {
         let played = self.begin(case).map_err(|end| (case.line, end)).and_then(|()| {
             // What no step has named is due to the last one that did something.
             let mut acted = case.line;
@@ -150,22 +147,19 @@ impl<'a> Player<'a> {
             }
             self.check_none().map_err(|end| (acted, end))
         });
-        let restored = match &played {
-            Err((_, End::Ended(_))) => Ok(()),
-            Ok(()) | Err(_) => self.restore().map_err(|end| (case.line, end)),
+        let is_over = |of: &Result<(), (usize, CheckError)>| {
+            matches!(of, Err((_, CheckError::Broken(_) | CheckError::Stopped(_))))
         };
-        match restored {
-            // The channel is to be opened anew, whatever came of the case.
-            Err((_, End::Ended(_))) => restored,
-            restored => played.and(restored),
+        if is_over(&played) {
+            return played;
         }
+        let restored = self.restore().map_err(|end| (case.line, end));
+        // The channel is to be opened anew, whatever came of the case.
+        if is_over(&restored) { restored } else { played.and(restored) }
     }
 
     /// Opens the channels anew after one has failed, and leaves the switch as it was.
-    ///
-    /// # Errors
-    /// They cannot be opened, or what the case has changed stays.
-    pub(super) fn reconnect(&mut self) -> Result<(), End> {
+    pub(super) fn reconnect(&mut self) -> Result<(), CheckError> {
         self.switch.reconnect()?;
         self.channels = vec![self.main];
         self.restore()
@@ -176,7 +170,7 @@ impl<'a> Player<'a> {
         self.frames.map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
-    fn begin(&mut self, case: &Case) -> Result<(), End> {
+    fn begin(&mut self, case: &Case) -> Result<(), CheckError> {
         static PLAYS: AtomicU16 = AtomicU16::new(1);
         self.switch.reset()?;
         let is_normal = |text: &str| text.to_ascii_lowercase().contains("normal");
@@ -196,7 +190,7 @@ impl<'a> Player<'a> {
     }
 
     /// Puts back what a reset of the switch does not; what cannot be is known still.
-    fn restore(&mut self) -> Result<(), End> {
+    fn restore(&mut self) -> Result<(), CheckError> {
         while let Some(&port) = self.changed_ports.last() {
             self.port(port, &[])?;
             self.changed_ports.pop();
@@ -210,14 +204,12 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// A step that does something may come only when everything before has been named.
-    fn check_none(&mut self) -> Result<(), End> {
+    /// Fails if something has come that no step has named, as it must before one that does more.
+    fn check_none(&mut self) -> Result<(), CheckError> {
         if let Some(error) = self.refused.take() {
-            return Err(if is_unsupported(&error) {
-                End::Unsupported(format!("refused with {error}"))
-            } else {
-                otherwise(format!("refused with {error}"))
-            });
+            let is_unsupported = is_unsupported(&error);
+            let end = if is_unsupported { CheckError::Refused } else { CheckError::Otherwise };
+            return Err(end(format!("refused with {error}")));
         }
         if self.is_moving {
             let end = Instant::now() + self.pace.quiet;
@@ -238,22 +230,21 @@ impl<'a> Player<'a> {
             let (reason, data) = (message.reason.text(), hex::digits(&message.data));
             return Err(otherwise(format!("a packet-in came ({reason} {data}), expected none")));
         }
-        match self.removed.front() {
-            Some(gone) => Err(otherwise(format!(
-                "an entry was removed ({}), expected none",
-                gone.reason.text()
-            ))),
-            None => Ok(()),
+        if let Some(gone) = self.removed.front() {
+            let reason = gone.reason.text();
+            return Err(otherwise(format!("an entry was removed ({reason}), expected none")));
         }
+        Ok(())
     }
 
-    /// A frame is sent.
+    /// Notes that a frame is sent.
     fn note_sent(&mut self) {
         let now = Instant::now();
+        self.is_moving = true;
         self.frames = Some((self.frames.map_or(now, |(first, _)| first), now));
     }
 
-    /// A frame has come.
+    /// Notes that a frame has come.
     fn note_come(&mut self) {
         if let Some((_, last)) = &mut self.frames {
             *last = Instant::now();
@@ -290,33 +281,30 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Looks until there is something, or patience ends.
+    /// Looks until there is something; fails with `none` when patience ends.
     fn within<T>(
         &mut self,
         limit: Duration,
+        none: &str,
         mut found: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Result<Option<T>, CheckError> {
+    ) -> Result<T, CheckError> {
         let end = Instant::now() + limit;
         loop {
             let is_last = Instant::now() >= end;
             self.look()?;
-            let what = found(self);
-            if what.is_some() || is_last {
-                return Ok(what);
+            match found(self) {
+                Some(what) => return Ok(what),
+                None if is_last => return Err(otherwise(none)),
+                None => std::thread::sleep(LOOK),
             }
-            std::thread::sleep(LOOK);
         }
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), End> {
+    fn step(&mut self, step: &Step) -> Result<(), CheckError> {
         match step {
-            Step::Flow(text) => {
-                let flow_mod = parse_flow_mod(text, FlowModCommand::Add).map_err(unplayable)?;
-                self.flows.push(flow_mod.clone());
-                self.command(&Message::FlowMod(flow_mod))
-            }
-            Step::Group(text) => self.group(text, GroupModCommand::Add),
-            Step::Meter(text) => self.meter(text, MeterModCommand::Add),
+            Step::Flow(text) => self.change("flow", text),
+            Step::Group(text) => self.change("group", text),
+            Step::Meter(text) => self.change("meter", text),
             Step::Change { what, text } => self.change(what, text),
             Step::Error(name) => match self.refused.take() {
                 Some(error) => expect("the error", &error, name),
@@ -336,8 +324,8 @@ impl<'a> Player<'a> {
             }
             Step::Removed(reason) => {
                 let limit = self.pace.patience + EXPIRY;
-                let gone = self.within(limit, |player| player.removed.pop_front())?;
-                let gone = gone.ok_or_else(|| otherwise("no flow-removed message came"))?;
+                let none = "no flow-removed message came";
+                let gone = self.within(limit, none, |player| player.removed.pop_front())?;
                 expect("the reason", gone.reason.text(), reason)
             }
             Step::PacketOut { in_port, frame, actions } => {
@@ -347,27 +335,24 @@ impl<'a> Player<'a> {
                     actions: parse_actions(actions).map_err(unplayable)?,
                     data: frame.clone(),
                 };
-                self.is_moving = true;
                 self.note_sent();
-                self.command(&Message::PacketOut(packet_out))
+                self.command(self.version, &Message::PacketOut(packet_out))
             }
             Step::In { port, frame } => {
                 if std::mem::take(&mut self.is_fresh) {
                     std::thread::sleep(self.pace.obey);
                 }
-                self.is_moving = true;
                 self.note_sent();
-                Ok(self.switch.put(*port, &self.between_own_stations(frame))?)
+                self.switch.put(*port, &self.between_own_stations(frame))
             }
             // Which queue a frame waited in is not seen from outside.
             Step::Out { port, frame, .. } => self.out(*port, &self.between_own_stations(frame)),
             Step::PacketIn { reason, frame } => {
-                let limit = self.pace.patience;
-                let sent = self.within(limit, |player| player.packet_ins.pop_front())?;
-                let none = || format!("no packet-in came, expected {reason} {}", padded(frame));
-                let sent = sent.ok_or_else(|| otherwise(none()))?;
+                let (limit, wanted) = (self.pace.patience, padded(frame));
+                let none = format!("no packet-in came, expected {reason} {wanted}");
+                let sent = self.within(limit, &none, |player| player.packet_ins.pop_front())?;
                 expect("the reason", sent.reason.text(), reason)?;
-                expect("the packet-in", &padded(&sent.data), &padded(frame))
+                expect("the packet-in", &padded(&sent.data), &wanted)
             }
             // Why a frame does not leave is not seen from outside.
             Step::Drop(_) => Ok(()),
@@ -388,73 +373,67 @@ impl<'a> Player<'a> {
         frame.into()
     }
 
-    fn out(&mut self, port: u32, frame: &[u8]) -> Result<(), End> {
-        let index = port as usize - 1;
-        let limit = self.pace.patience;
-        let left = self.within(limit, |player| player.left.get_mut(index)?.pop_front())?;
-        let wanted = padded(frame);
-        let none = || format!("nothing left by port {port}, expected {wanted}");
-        let left = left.ok_or_else(|| otherwise(none()))?;
+    fn out(&mut self, port: u32, frame: &[u8]) -> Result<(), CheckError> {
+        let (index, limit, wanted) = (port as usize - 1, self.pace.patience, padded(frame));
+        let none = format!("nothing left by port {port}, expected {wanted}");
+        let left = self.within(limit, &none, |player| player.left.get_mut(index)?.pop_front())?;
         expect(&format!("the frame by port {port}"), &padded(&left), &wanted)
     }
 
     /// Makes sure of a channel of that version.
-    fn open(&mut self, version: Version) -> Result<(), End> {
+    fn open(&mut self, version: Version) -> Result<(), CheckError> {
         if self.channels.contains(&version) {
             return Ok(());
         }
-        let opened = self.switch.carry_out(version, &Message::EchoRequest(Vec::new()));
-        let Answered { came, .. } = opened.map_err(|error| match error {
-            CheckError::Broken(why) => {
-                End::Unplayable(format!("no channel of {} beside: {why}", version.name()))
+        let came = match self.switch.carry_out(version, &Message::EchoRequest(Vec::new())) {
+            Ok((_, came)) => came,
+            Err(CheckError::Broken(why)) => {
+                let name = version.name();
+                return Err(unplayable(format!("no channel of {name} beside: {why}")));
             }
-            CheckError::Refused(_) | CheckError::Unsaid(_) | CheckError::Stopped(_) => error.into(),
-        })?;
+            Err(error) => return Err(error),
+        };
         self.channels.push(version);
         came.into_iter().for_each(|message| self.keep(version, message));
         Ok(())
     }
 
-    /// Sends a command in the version of the case and waits until it is done.
-    fn command(&mut self, message: &Message) -> Result<(), End> {
-        self.command_in(self.version, message)
-    }
-
-    fn command_in(&mut self, version: Version, message: &Message) -> Result<(), End> {
-        let Answered { refused, came } = self.switch.carry_out(version, message)?;
+    /// Sends a command in that version and waits until it is done.
+    fn command(&mut self, version: Version, message: &Message) -> Result<(), CheckError> {
+        let (refused, came) = self.switch.carry_out(version, message)?;
         self.is_fresh = true;
         self.refused = refused.map(|error| error.name(version));
         came.into_iter().for_each(|message| self.keep(version, message));
         Ok(())
     }
 
-    fn group(&mut self, text: &str, command: GroupModCommand) -> Result<(), End> {
-        let group_mod = parse_group_mod(text, command).map_err(unplayable)?;
-        self.command(&Message::GroupMod(group_mod))
-    }
-
-    fn meter(&mut self, text: &str, command: MeterModCommand) -> Result<(), End> {
-        let meter_mod = parse_meter_mod(text, command).map_err(unplayable)?;
-        self.command(&Message::MeterMod(meter_mod))
-    }
-
-    fn change(&mut self, what: &str, text: &str) -> Result<(), End> {
-        let command = match what {
-            "mod_flows" => FlowModCommand::Modify,
-            "mod_flows_strict" => FlowModCommand::ModifyStrict,
-            "del_flows" => FlowModCommand::Delete,
-            "del_flows_strict" => FlowModCommand::DeleteStrict,
-            "mod_group" => return self.group(text, GroupModCommand::Modify),
-            "del_groups" => return self.group(text, GroupModCommand::Delete),
-            "mod_meter" => return self.meter(text, MeterModCommand::Modify),
-            "del_meters" => return self.meter(text, MeterModCommand::Delete),
+    /// Adds or changes flows, groups or meters.
+    fn change(&mut self, what: &str, text: &str) -> Result<(), CheckError> {
+        let flow = |command| parse_flow_mod(text, command).map(Message::FlowMod);
+        let group = |command| parse_group_mod(text, command).map(Message::GroupMod);
+        let meter = |command| parse_meter_mod(text, command).map(Message::MeterMod);
+        let message = match what {
+            "flow" => flow(FlowModCommand::Add),
+            "mod_flows" => flow(FlowModCommand::Modify),
+            "mod_flows_strict" => flow(FlowModCommand::ModifyStrict),
+            "del_flows" => flow(FlowModCommand::Delete),
+            "del_flows_strict" => flow(FlowModCommand::DeleteStrict),
+            "group" => group(GroupModCommand::Add),
+            "mod_group" => group(GroupModCommand::Modify),
+            "del_groups" => group(GroupModCommand::Delete),
+            "meter" => meter(MeterModCommand::Add),
+            "mod_meter" => meter(MeterModCommand::Modify),
+            "del_meters" => meter(MeterModCommand::Delete),
             other => return Err(unplayable(format!("`{other}` is no command"))),
         };
-        let flow_mod = parse_flow_mod(text, command).map_err(unplayable)?;
-        self.command(&Message::FlowMod(flow_mod))
+        let message = message.map_err(unplayable)?;
+        if let ("flow", Message::FlowMod(added)) = (what, &message) {
+            self.flows.push(added.clone());
+        }
+        self.command(self.version, &message)
     }
 
-    fn setting(&mut self, text: &str) -> Result<(), End> {
+    fn setting(&mut self, text: &str) -> Result<(), CheckError> {
         match text {
             // In 1.0 a miss goes to the controller.
             "miss=controller" => {
@@ -472,10 +451,10 @@ impl<'a> Player<'a> {
 
     /// Sets how fragments are treated. A switch may pass over what it does not have; it says how it
     /// is set.
-    fn set_config(&mut self, flags: u16) -> Result<(), End> {
+    fn set_config(&mut self, flags: u16) -> Result<(), CheckError> {
         self.has_other_config = true;
         let config = SwitchConfig { flags, miss_send_len: u16::MAX };
-        self.command_in(self.main, &Message::SetConfig(config))?;
+        self.command(self.main, &Message::SetConfig(config))?;
         let answer = self.switch.ask(&Message::GetConfigRequest)?;
         let Message::GetConfigReply(found) = answer else {
             return Err(otherwise(format!("another answer than asked: {answer:?}")));
@@ -486,22 +465,22 @@ impl<'a> Player<'a> {
             return Ok(());
         }
         let what = format!("the way with fragments was set to {flags}, and stays {found}");
-        Err(End::Unsupported(what))
+        Err(CheckError::Refused(what))
     }
 
-    fn invalid_ttl(&mut self, is_sent: bool) -> Result<(), End> {
+    fn invalid_ttl(&mut self, is_sent: bool) -> Result<(), CheckError> {
         self.has_other_async = true;
         let message = Message::SetAsync(AsyncConfig::new(
             [if is_sent { 0b111 } else { 0b011 }, 0],
             [0b111, 0b111],
             [0b1111, 0],
         ));
-        self.command_in(self.main, &message)?;
+        self.command(self.main, &message)?;
         self.has_other_async = is_sent;
         Ok(())
     }
 
-    fn port_desc(&mut self, number: u32) -> Result<PortDesc, End> {
+    fn port_desc(&mut self, number: u32) -> Result<PortDesc, CheckError> {
         let reply = self.switch.statistics(MultipartRequestBody::PortDesc)?;
         let MultipartReplyBody::PortDesc(ports) = reply else {
             return Err(otherwise(format!("another answer than asked: {reply:?}")));
@@ -511,19 +490,14 @@ impl<'a> Player<'a> {
         port.ok_or_else(|| otherwise(format!("the switch does not describe port {number}")))
     }
 
-    /// The port gets these settings and states, and no others.
-    fn port(&mut self, number: u32, words: &[String]) -> Result<(), End> {
+    /// Gives the port these settings and states, and no others.
+    fn port(&mut self, number: u32, words: &[String]) -> Result<(), CheckError> {
         let (mut config, mut has_link) = (PortConfig::empty(), true);
         for word in words {
-            match word.as_str() {
-                "port_down" => config |= PortConfig::PORT_DOWN,
-                "no_recv" => config |= PortConfig::NO_RECV,
-                "no_recv_stp" => config |= PortConfig::NO_RECV_STP,
-                "no_flood" => config |= PortConfig::NO_FLOOD,
-                "no_fwd" => config |= PortConfig::NO_FWD,
-                "no_packet_in" => config |= PortConfig::NO_PACKET_IN,
-                "link_down" => has_link = false,
-                other => return Err(unplayable(format!("`{other}` is no word for a port"))),
+            match PortConfig::from_name(&word.to_ascii_uppercase()) {
+                Some(set) => config |= set,
+                None if word == "link_down" => has_link = false,
+                None => return Err(unplayable(format!("`{word}` is no word for a port"))),
             }
         }
         if !self.changed_ports.contains(&number) {
@@ -539,11 +513,11 @@ impl<'a> Player<'a> {
             Message::PortMod(PortMod { port_no: PortNo(number), hw_addr, config, mask, advertise })
         };
         if held & all != config & all {
-            self.command_in(self.main, &port_mod(config & all, all))?;
+            self.command(self.main, &port_mod(config & all, all))?;
         }
         if (config | held).intersects(OF_V1_0) {
             self.open(Version::OLDEST)?;
-            self.command_in(Version::OLDEST, &port_mod(config & OF_V1_0, OF_V1_0))?;
+            self.command(Version::OLDEST, &port_mod(config & OF_V1_0, OF_V1_0))?;
         }
         self.switch.set_link(number, has_link)?;
         // The device of a port that is down has no link either, whatever stands at its far end.
@@ -561,8 +535,8 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// The counter gets there: a packet that has left may not have been counted yet.
-    fn counted(&mut self, what: &str, value: u64) -> Result<(), End> {
+    /// Waits for the counter's value: a packet that has left may not have been counted yet.
+    fn counted(&mut self, what: &str, value: u64) -> Result<(), CheckError> {
         let before = self.before.iter().find(|(known, _)| known == what);
         let before = before.map_or(0, |(_, value)| *value);
         // Some switches gather their counters once a second.
@@ -572,7 +546,7 @@ impl<'a> Player<'a> {
             self.look()?;
             let found = counter(self.switch, &self.flows, what)?;
             if found == u64::MAX && value != found {
-                return Err(End::Unsupported(format!("the switch does not count {what}")));
+                return Err(CheckError::Refused(format!("the switch does not count {what}")));
             }
             let found = found.wrapping_sub(before);
             if found == value {

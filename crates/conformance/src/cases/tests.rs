@@ -12,14 +12,14 @@ use openflow::port::{PortConfig, PortDesc, PortState};
 use openflow::{Error, PortNo, Version};
 
 use super::{
-    Answered, CaseVerdict, CheckError, PlayPace, PlayedSwitch, TOO_LATE, load, obedience, obstacle,
-    play, play_all,
+    CaseVerdict, CheckError, PlayPace, PlayedSwitch, TOO_LATE, load, obedience, obstacle, play,
+    play_all,
 };
 use crate::Truth;
 
 const VERSION: Version = Version::V1_3;
 
-/// It waits for nothing that its mock does not have at once.
+/// Waits of a test: the mock has all at once.
 const PACE: PlayPace = PlayPace {
     patience: Duration::from_millis(30),
     quiet: Duration::from_millis(1),
@@ -76,18 +76,22 @@ impl PlayedSwitch for Wire {
         Ok(())
     }
 
-    fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError> {
+    fn carry_out(
+        &mut self,
+        version: Version,
+        message: &Message,
+    ) -> Result<(Option<ErrorMessage>, Vec<Message>), CheckError> {
         if version != VERSION {
             return Err(CheckError::Broken("no common version".to_owned()));
         }
         if self.is_broken {
             return Err(CheckError::Broken("the channel is over".to_owned()));
         }
-        let mut answered = Answered::default();
+        let mut refused = None;
         if let Message::FlowMod(_) = message {
             self.has_entry = self.refuses.is_none();
             self.taken = Some(Instant::now());
-            answered.refused = self.refuses.map(|error| ErrorMessage::new(VERSION, error, vec![]));
+            refused = self.refuses.map(|error| ErrorMessage::new(VERSION, error, vec![]));
         } else if let Message::SetConfig(config) = message
             && self.has_all
         {
@@ -95,7 +99,7 @@ impl PlayedSwitch for Wire {
         } else if let Message::PortMod(change) = message {
             self.port_configs[change.port_no.0 as usize - 1] = change.config;
         }
-        Ok(answered)
+        Ok((refused, Vec::new()))
     }
 
     fn came(&mut self, _version: Version) -> Result<Vec<Message>, CheckError> {
@@ -155,6 +159,13 @@ fn found(switch: &mut Wire, steps: &str) -> (CaseVerdict, usize, String) {
     (found.verdict, found.line, found.note)
 }
 
+/// Plays a case, which ends with that verdict, at that line, with a note that has these words.
+fn ends(switch: &mut Wire, steps: &str, verdict: CaseVerdict, line: usize, words: &str) {
+    let found = found(switch, steps);
+    assert_eq!((found.0, found.1), (verdict, line), "{steps}: {}", found.2);
+    assert!(found.2.contains(words), "{steps}: {}", found.2);
+}
+
 const WIRE: &str = "flow: in_port=1,actions=output:2\nin: 1 0102\nout: 2 0102";
 
 /// A meter of a frame a second; the wire lets all through.
@@ -167,30 +178,24 @@ drop: meter";
 
 #[test]
 fn a_switch_that_does_what_it_should_passes() {
-    for steps in [WIRE, "in: 1 0102\ndrop: no_match", "error: x\n"] {
-        let (verdict, _, note) = found(&mut Wire::default(), steps);
-        let expected =
-            if steps.starts_with("error") { CaseVerdict::Failed } else { CaseVerdict::Passed };
-        assert_eq!(verdict, expected, "{steps}: {note}");
+    for steps in [WIRE, "in: 1 0102\ndrop: no_match"] {
+        ends(&mut Wire::default(), steps, CaseVerdict::Passed, 1, "");
     }
 }
 
 #[test]
 fn what_is_otherwise_than_expected_is_named_with_its_line() {
     let mut double = Wire { is_double: true, ..Wire::default() };
-    let (verdict, line, note) = found(&mut double, WIRE);
-    assert_eq!((verdict, line), (CaseVerdict::Failed, 3), "{note}");
-    assert!(note.starts_with("by port 2 left 0102"), "{note}");
-    for (steps, at, what) in [
+    ends(&mut double, WIRE, CaseVerdict::Failed, 3, "by port 2 left 0102");
+    for (steps, line, words) in [
+        ("error: x", 2, "taken, expected x"),
         ("in: 1 0102\nout: 2 0102", 3, "nothing left by port 2"),
         ("flow: actions=output:2\nin: 1 0102\nout: 2 0103", 4, "the frame by port 2 is 0102"),
         ("flow: actions=output:2\nin: 1 0102\ndrop: no_match", 3, "by port 2 left"),
         ("in: 1 0102\npacket_in: no_match 0102", 3, "no packet-in came"),
         ("flow: actions=drop\nerror: OFPFMFC_OVERLAP", 3, "taken, expected OFPFMFC_OVERLAP"),
     ] {
-        let (verdict, line, note) = found(&mut Wire::default(), steps);
-        assert_eq!((verdict, line), (CaseVerdict::Failed, at), "{steps}: {note}");
-        assert!(note.starts_with(what), "{note}");
+        ends(&mut Wire::default(), steps, CaseVerdict::Failed, line, words);
     }
 }
 
@@ -204,18 +209,14 @@ fn a_refusal_that_says_so_is_not_supported_and_another_fails() {
         (Error::FlowModOverlap, CaseVerdict::Failed),
     ] {
         let mut switch = Wire { refuses: Some(error), ..Wire::default() };
-        let (verdict, line, note) = found(&mut switch, WIRE);
-        assert_eq!((verdict, line), (expected, 2), "{note}");
-        assert!(note.contains(error.name()), "{note}");
+        ends(&mut switch, WIRE, expected, 2, error.name());
         // The case may ask for just this.
-        let (verdict, _, note) =
-            found(&mut switch, &format!("flow: actions=drop\nerror: {}", error.name()));
-        assert_eq!(verdict, CaseVerdict::Passed, "{note}");
+        let steps = format!("flow: actions=drop\nerror: {}", error.name());
+        ends(&mut switch, &steps, CaseVerdict::Passed, 1, "");
     }
-    let (verdict, _, note) = found(&mut Wire::default(), "setting: fragments=drop");
-    assert_eq!(verdict, CaseVerdict::NotSupported, "{note}");
-    let (verdict, _, note) = found(&mut Wire::default(), "counter: table 0 active = 1");
-    assert_eq!(verdict, CaseVerdict::NotSupported, "{note}");
+    for steps in ["setting: fragments=drop", "counter: table 0 active = 1"] {
+        ends(&mut Wire::default(), steps, CaseVerdict::NotSupported, 2, "");
+    }
 }
 
 #[test]
@@ -259,9 +260,7 @@ fn a_case_with_a_meter_is_never_called_late() {
 
 #[test]
 fn a_switch_that_ignores_meters_fails() {
-    let (verdict, line, note) = found(&mut Wire::default(), METERED);
-    assert_eq!((verdict, line), (CaseVerdict::Failed, 6), "{note}");
-    assert!(note.starts_with("by port 2 left 0102"), "{note}");
+    ends(&mut Wire::default(), METERED, CaseVerdict::Failed, 6, "by port 2 left 0102");
     // So does one that lets nothing through: the wait for a frame is not the lab's slowness.
     let mut deaf = Wire { loses: u32::MAX, ..Wire::default() };
     let pace = PlayPace { patience: TOO_LATE + Duration::from_millis(50), ..PACE };
@@ -281,8 +280,7 @@ fn a_lab_that_is_slower_than_a_meter_accuses_nobody() {
 #[test]
 fn a_channel_that_breaks_fails_the_case_and_is_opened_anew() {
     let mut switch = Wire { breaks: true, ..Wire::default() };
-    let (verdict, line, note) = found(&mut switch, WIRE);
-    assert_eq!((verdict, line, note.as_str()), (CaseVerdict::Failed, 3, "the switch is gone"));
+    ends(&mut switch, WIRE, CaseVerdict::Failed, 3, "the switch is gone");
     assert_eq!(switch.reconnects, 1);
 }
 
@@ -290,8 +288,7 @@ fn a_channel_that_breaks_fails_the_case_and_is_opened_anew() {
 fn after_a_channel_has_broken_the_switch_is_as_it_was() {
     let mut switch = Wire { breaks: true, has_all: true, ..Wire::default() };
     let steps = "port: 1 port_down\nport: 2 link_down\nsetting: fragments=drop\nin: 1 0102";
-    let (verdict, line, note) = found(&mut switch, steps);
-    assert_eq!((verdict, line, note.as_str()), (CaseVerdict::Failed, 5, "the switch is gone"));
+    ends(&mut switch, steps, CaseVerdict::Failed, 5, "the switch is gone");
     assert_eq!(switch.reconnects, 1);
     assert_eq!(switch.port_configs, [PortConfig::empty(); 2]);
     assert_eq!((switch.is_unlinked, switch.fragments), ([false; 2], 0));
@@ -315,13 +312,10 @@ fn what_cannot_be_played_says_why() {
         ("in: 99 00", "a port that the switch does not have"),
         ("connect: c 1.3", "has several controllers"),
     ] {
-        let (verdict, _, note) = found(&mut Wire::default(), steps);
-        assert_eq!(verdict, CaseVerdict::NotPlayed, "{steps}: {note}");
-        assert!(note.starts_with(why), "{steps}: {note}");
+        ends(&mut Wire::default(), steps, CaseVerdict::NotPlayed, 1, why);
     }
-    let (verdict, _, note) = found(&mut Wire::default(), "flow: actions=drop\nversion: 1.0");
-    assert_eq!(verdict, CaseVerdict::NotPlayed, "{note}");
-    assert!(note.contains("no common version"), "{note}");
+    let steps = "flow: actions=drop\nversion: 1.0";
+    ends(&mut Wire::default(), steps, CaseVerdict::NotPlayed, 3, "no common version");
     assert!(obstacle(&case("version: 1.0"), Version::OLDEST, 2, true).is_none());
     assert!(obstacle(&case("flow: actions=drop"), Version::OLDEST, 2, true).is_some());
 }
