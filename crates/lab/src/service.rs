@@ -117,10 +117,11 @@ impl Service {
     pub fn held_to(mut self, group: Option<&CpuGroup>) -> Result<Self, GroupError> {
         let Some(group) = group else { return Ok(self) };
         if self.programs.is_empty() {
-            return Err(GroupError::NoProgram);
+            let why = "the lab starts no program that could be held to a CPU share";
+            return Err(GroupError(why.to_owned()));
         }
         self.programs.iter().try_for_each(|program| group.add(program.pid()))?;
-        let cores = group.share().cores();
+        let cores = group.share.cores();
         for watched in &mut self.watched {
             let before = watched.cores_max.unwrap_or(cores);
             watched.cores_max = Some(before.min(cores));

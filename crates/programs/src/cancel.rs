@@ -39,9 +39,6 @@ pub struct Cancel {
 
 impl Cancel {
     /// A token that SIGINT, SIGTERM and SIGHUP set.
-    ///
-    /// # Errors
-    /// When the signals cannot be caught or no thread can be started.
     pub fn on_signals() -> io::Result<Self> {
         let cancel = Self::default();
         let flag = Arc::clone(&cancel.flag);
@@ -71,31 +68,22 @@ impl Cancel {
     }
 
     /// The flag itself, for loops that take one.
-    #[must_use]
     pub fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
     /// Goes on unless the token is set.
-    ///
-    /// # Errors
-    /// [`Stopped`] when it is.
     pub fn check(&self) -> Result<(), Stopped> {
         if self.flag.load(Ordering::SeqCst) { Err(Stopped) } else { Ok(()) }
     }
 
     /// Sleeps for `duration` unless the token is set in the meantime.
-    ///
-    /// # Errors
-    /// [`Stopped`] when it was.
     pub fn sleep(&self, duration: Duration) -> Result<(), Stopped> {
         self.poll(duration, || false).map(|_| ())
     }
 
-    /// Asks `done` every few milliseconds until it says yes; `false` when `limit` passed first.
-    ///
-    /// # Errors
-    /// [`Stopped`] when the token was set.
+    /// Asks `done` every few milliseconds until it says yes, unless the token is set; `false` when
+    /// `limit` passed first.
     pub fn poll(&self, limit: Duration, mut done: impl FnMut() -> bool) -> Result<bool, Stopped> {
         let (start, mut step) = (Instant::now(), STEP / 16);
         loop {
@@ -122,19 +110,16 @@ pub struct Budget {
 
 impl Budget {
     /// Starts now; `None` is no limit.
-    #[must_use]
     pub fn start(limit: Option<Duration>) -> Self {
         Self { start: Instant::now(), limit }
     }
 
     /// Whether something that takes `cost` still fits.
-    #[must_use]
     pub fn allows(&self, cost: Duration) -> bool {
         self.limit.is_none_or(|limit| self.start.elapsed() + cost <= limit)
     }
 
     /// Time since the start.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

@@ -5,10 +5,8 @@
 //! that run's process in its name, by which `weir lab clean` finds it. It must never touch a group
 //! that it has not made.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,7 +35,6 @@ pub struct CpuShare {
 
 impl CpuShare {
     /// The share in cores.
-    #[must_use]
     pub fn cores(self) -> f64 {
         self.pct / 100.0
     }
@@ -49,36 +46,22 @@ impl CpuShare {
     }
 }
 
-impl FromStr for CpuShare {
-    type Err = String;
+impl TryFrom<String> for CpuShare {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn try_from(text: String) -> Result<Self, Self::Error> {
         let number = text.strip_suffix('%').and_then(|number| parse_decimal(number.trim()));
         let pct = number.filter(|pct| SHARES_PCT.contains(pct));
         pct.map(|pct| Self { pct }).ok_or_else(|| {
-            let advice = zero_advice(text);
+            let advice = zero_advice(&text);
             format!("{text:?} is no share of a core: write it as `10 %`, from 1 % on{advice}")
         })
     }
 }
 
-impl TryFrom<String> for CpuShare {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
 impl From<CpuShare> for String {
     fn from(share: CpuShare) -> Self {
-        share.to_string()
-    }
-}
-
-impl fmt::Display for CpuShare {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{} %", self.pct))
+        format!("{} %", share.pct)
     }
 }
 
@@ -93,30 +76,24 @@ pub enum Hierarchy {
 
 /// Why programs cannot be held to a share here.
 #[derive(Debug, thiserror::Error)]
-pub enum GroupError {
-    /// The kernel has no such groups, or none is mounted.
-    #[error("no control groups with a CPU controller are mounted here (cgroups(7))")]
-    None,
-    /// It is a part of the kernel, or runs already.
-    #[error("the lab starts no program that could be held to a CPU share")]
-    NoProgram,
-    /// The kernel refuses a step.
-    #[error("cannot make a control group for a CPU share: {path}: {source}")]
-    Refused {
-        /// The file or folder.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+#[error("{0}")]
+pub struct GroupError(pub String);
+
+/// A refusal of the kernel, at a file or folder.
+fn refused(path: &Path, why: &io::Error) -> GroupError {
+    GroupError(format!("cannot make a control group for a CPU share: {}: {why}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), GroupError> {
+    std::fs::write(path, text).map_err(|why| refused(path, &why))
 }
 
 impl Hierarchy {
-    /// That of this machine.
-    ///
-    /// # Errors
-    /// [`GroupError::None`].
+    /// That of this machine, where one is mounted.
     pub fn find() -> Result<Self, GroupError> {
-        Self::among(&files::proc::machine("mounts").unwrap_or_default()).ok_or(GroupError::None)
+        let mounts = files::proc::machine("mounts").unwrap_or_default();
+        let none = "no control groups with a CPU controller are mounted here (cgroups(7))";
+        Self::among(&mounts).ok_or_else(|| GroupError(none.to_owned()))
     }
 
     /// That of a table of mounts (`/proc/mounts`).
@@ -141,7 +118,6 @@ impl Hierarchy {
     }
 
     /// Its folder, in which the lab's groups lie.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         match self {
             Self::V2(folder) | Self::V1(folder) => folder,
@@ -151,29 +127,24 @@ impl Hierarchy {
     /// Makes a group whose programs get `share`.
     ///
     /// # Errors
-    /// [`GroupError::Refused`]: who is not root may not, nor who is in a container as a rule.
+    /// The kernel refuses: who is not root may not, nor who is in a container as a rule.
     pub fn make(&self, share: CpuShare) -> Result<CpuGroup, GroupError> {
-        let refused = |path: &Path| {
-            let path = path.to_owned();
-            move |source| GroupError::Refused { path, source }
-        };
-        let write =
-            |path: PathBuf, text: String| std::fs::write(&path, text).map_err(refused(&path));
         if let Self::V2(root) = self {
             let control = root.join("cgroup.subtree_control");
             if !has_word(&control, "cpu") {
-                write(control, "+cpu".to_owned())?;
+                write(&control, "+cpu")?;
             }
         }
-        let folder = self.folder().join(next_name().map_err(refused(Path::new("/proc/self")))?);
-        std::fs::create_dir(&folder).map_err(refused(&folder))?;
+        let name = next_name().map_err(|why| refused(Path::new("/proc/self"), &why))?;
+        let folder = self.folder().join(name);
+        std::fs::create_dir(&folder).map_err(|why| refused(&folder, &why))?;
         let group = CpuGroup { folder, share };
         let (quota, period) = share.quota_and_period_us();
         match self {
-            Self::V2(_) => write(group.folder.join("cpu.max"), format!("{quota} {period}"))?,
+            Self::V2(_) => write(&group.folder.join("cpu.max"), &format!("{quota} {period}"))?,
             Self::V1(_) => {
-                write(group.folder.join("cpu.cfs_period_us"), period.to_string())?;
-                write(group.folder.join("cpu.cfs_quota_us"), quota.to_string())?;
+                write(&group.folder.join("cpu.cfs_period_us"), &period.to_string())?;
+                write(&group.folder.join("cpu.cfs_quota_us"), &quota.to_string())?;
             }
         }
         Ok(group)
@@ -198,10 +169,7 @@ pub fn pids(folder: &Path) -> Vec<u32> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Removes a group whose programs are ending.
-///
-/// # Errors
-/// Some have not ended within seconds.
+/// Removes a group whose programs are ending, within seconds.
 pub fn remove(folder: &Path) -> io::Result<()> {
     let begun = Instant::now();
     loop {
@@ -221,24 +189,14 @@ pub fn remove(folder: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct CpuGroup {
     folder: PathBuf,
-    share: CpuShare,
+    /// The share that its programs get.
+    pub share: CpuShare,
 }
 
 impl CpuGroup {
-    /// The share that its programs get.
-    #[must_use]
-    pub fn share(&self) -> CpuShare {
-        self.share
-    }
-
     /// Takes a process in, with all its threads and those that it starts from now on.
-    ///
-    /// # Errors
-    /// [`GroupError::Refused`]: there is no such process any more.
     pub fn add(&self, pid: u32) -> Result<(), GroupError> {
-        let path = self.folder.join("cgroup.procs");
-        std::fs::write(&path, pid.to_string())
-            .map_err(|source| GroupError::Refused { path, source })
+        write(&self.folder.join("cgroup.procs"), &pid.to_string())
     }
 }
 
@@ -258,12 +216,12 @@ mod tests {
 
     use netdev::sys::cpu;
 
-    use super::{CpuShare, GroupError, Hierarchy, Owner, pids};
+    use super::{CpuShare, Hierarchy, Owner, pids};
     use crate::process::Process;
     use crate::scratch::LAB;
 
     fn share(text: &str) -> CpuShare {
-        text.parse().unwrap()
+        text.to_owned().try_into().unwrap()
     }
 
     /// Files stay where they are written, other than the kernel's.
@@ -281,7 +239,7 @@ mod tests {
         assert_eq!(share("150 %").quota_and_period_us(), (15_000, 10_000));
         assert_eq!(share("1 %").quota_and_period_us(), (1_000, 100_000), "a millisecond at least");
         for wrong in ["10", "%", "0 %", "-5 %", "nan %", "a lot"] {
-            let error = wrong.parse::<CpuShare>().unwrap_err().to_string();
+            let error = CpuShare::try_from(wrong.to_owned()).unwrap_err();
             assert!(error.contains("10 %") && error.contains(wrong), "{error}");
         }
     }
@@ -335,8 +293,7 @@ mod tests {
     fn what_the_kernel_refuses_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let error = Hierarchy::V1(root.path().join("none")).make(share("20 %")).unwrap_err();
-        assert!(matches!(error, GroupError::Refused { .. }));
-        assert!(error.to_string().contains("none"), "{error}");
+        assert!(error.0.contains("cannot make") && error.0.contains("none"), "{error}");
     }
 
     #[test]

@@ -4,13 +4,9 @@
 //! caches as they are. A stopped process does not end, so this must go before the program's owner.
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-/// Signals a process; the end of one shows when its counters are asked for.
-fn signal(pid: u32, signal: Signal) -> Result<()> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process id")?;
-    kill_process(pid, signal).context("signalling a forwarder")
-}
+use crate::scratch::signal;
 
 /// Holds a forwarder still until this value goes.
 #[derive(Debug)]
@@ -18,11 +14,8 @@ pub struct Held(u32);
 
 impl Held {
     /// Stops the process.
-    ///
-    /// # Errors
-    /// It has ended.
     pub fn hold(pid: u32) -> Result<Self> {
-        signal(pid, Signal::STOP)?;
+        signal(pid, Signal::STOP).context("signalling a forwarder")?;
         Ok(Self(pid))
     }
 }

@@ -8,10 +8,7 @@ use crate::tools::Missing;
 /// Megabytes that one forwarder takes.
 pub const HUGE_MB: u64 = 512;
 
-/// Whether there are enough for that many forwarders.
-///
-/// # Errors
-/// The remedy.
+/// Whether there are enough for that many forwarders, or the remedy.
 pub fn check(forwarders: u64) -> Result<(), Missing> {
     let meminfo = proc::machine("meminfo")
         .map_err(|error| Missing(format!("cannot read /proc/meminfo: {error}")))?;

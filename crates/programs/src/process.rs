@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 
 use netdev::sys::netns::Namespace;
 use netdev::sys::spawn::{Spawn, kill_group};
+use rustix::process::Signal;
 
 use crate::cancel::{Cancel, Stopped};
-use crate::scratch;
+use crate::scratch::{self, signal};
 
 /// Time for a program after the end of its input, and after SIGTERM.
 const TERM_WAIT: Duration = Duration::from_secs(3);
@@ -35,14 +36,9 @@ const TAIL_LINES: usize = 12;
 /// Errors of a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// It could not be started.
-    #[error("cannot start `{command}`: {source}")]
-    Start {
-        /// The command line.
-        command: String,
-        /// The reason.
-        source: io::Error,
-    },
+    /// The program of that command line could not be started.
+    #[error("cannot start `{0}`: {1}")]
+    Start(String, #[source] io::Error),
     /// It ended by itself.
     #[error("`{name}` ended early ({status}); its last lines:\n{tail}")]
     Ended {
@@ -68,33 +64,20 @@ pub enum ProcessError {
     /// The run was interrupted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The system refused something about it.
-    #[error("`{name}`: {source}")]
-    System {
-        /// Name of the program.
-        name: String,
-        /// The reason.
-        source: io::Error,
-    },
+    /// The system refused something about the program of that name.
+    #[error("`{0}`: {1}")]
+    System(String, #[source] io::Error),
 }
 
 impl ProcessError {
     /// The exit code of a program that has ended by itself.
-    #[must_use]
     pub fn code(&self) -> Option<i32> {
-        match self {
-            Self::Ended { status, .. } => status.code(),
-            Self::Start { .. } | Self::Late { .. } | Self::Stopped(_) | Self::System { .. } => None,
-        }
+        if let Self::Ended { status, .. } = self { status.code() } else { None }
     }
 
     /// The last lines of the program; none where it did not start or was interrupted.
-    #[must_use]
     pub fn tail(&self) -> &str {
-        match self {
-            Self::Ended { tail, .. } | Self::Late { tail, .. } => tail,
-            Self::Start { .. } | Self::Stopped(_) | Self::System { .. } => "",
-        }
+        if let Self::Ended { tail, .. } | Self::Late { tail, .. } = self { tail } else { "" }
     }
 }
 
@@ -117,19 +100,11 @@ fn live_set() -> MutexGuard<'static, BTreeSet<u32>> {
 }
 
 /// Process ids of all programs that run now.
-#[must_use]
 pub fn live() -> Vec<u32> {
     live_set().iter().copied().collect()
 }
 
-/// The last lines of an output, as many as an error quotes.
-pub fn tail_of(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
-}
-
 /// The command line as a shell would take it, for reports.
-#[must_use]
 pub fn command_line(command: &Command) -> String {
     let quote = |word: &OsStr| {
         let word = word.to_string_lossy();
@@ -147,37 +122,24 @@ pub fn command_line(command: &Command) -> String {
 
 impl Process {
     /// Starts `command` as `name`, its output in `dir/name.log`, inside `namespace` if given.
-    ///
-    /// # Errors
-    /// [`ProcessError::Start`].
     pub fn start(
         name: &str,
         command: Command,
         namespace: Option<&Namespace>,
         dir: &Path,
     ) -> Result<Self, ProcessError> {
-        let streams = || Ok((None, Stdio::null(), None));
-        Self::start_with(name, command, namespace, dir, streams)
+        Self::start_with(name, command, namespace, dir, None)
     }
 
     /// The same with an input, which [`Process::stream`] is the other end of. With `answers` the
     /// standard output goes there too, and the log has the standard error only.
-    ///
-    /// # Errors
-    /// [`ProcessError::Start`].
     pub fn start_over_stream(
         name: &str,
         command: Command,
         answers: bool,
         dir: &Path,
     ) -> Result<Self, ProcessError> {
-        let streams = || {
-            let (ours, theirs) = UnixStream::pair()?;
-            let output = answers.then(|| theirs.try_clone()).transpose()?;
-            let output = output.map(|stream| Stdio::from(OwnedFd::from(stream)));
-            Ok((Some(ours), Stdio::from(OwnedFd::from(theirs)), output))
-        };
-        Self::start_with(name, command, None, dir, streams)
+        Self::start_with(name, command, None, dir, Some(answers))
     }
 
     fn start_with(
@@ -185,15 +147,22 @@ impl Process {
         mut command: Command,
         namespace: Option<&Namespace>,
         dir: &Path,
-        streams: impl FnOnce() -> io::Result<(Option<UnixStream>, Stdio, Option<Stdio>)>,
+        over_stream: Option<bool>,
     ) -> Result<Self, ProcessError> {
         let line = command_line(&command);
         let log = dir.join(format!("{name}.log"));
         let start = || -> io::Result<(Child, Option<UnixStream>)> {
-            let err = File::create(&log)?;
-            let (stream, input, output) = streams()?;
-            let output = output.map_or_else(|| err.try_clone().map(Stdio::from), Ok)?;
-            command.stdin(input).stdout(output).stderr(err);
+            let file = File::create(&log)?;
+            command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+            let mut stream = None;
+            if let Some(answers) = over_stream {
+                let (ours, theirs) = UnixStream::pair()?;
+                if answers {
+                    command.stdout(OwnedFd::from(theirs.try_clone()?));
+                }
+                command.stdin(OwnedFd::from(theirs));
+                stream = Some(ours);
+            }
             // By this what a killed run left is told from what is another's.
             command.env(scratch::MARK, dir);
             let spawn = Spawn::new(command).own_group();
@@ -203,74 +172,69 @@ impl Process {
             };
             Ok((child?, stream))
         };
-        let (child, stream) =
-            start().map_err(|source| ProcessError::Start { command: line.clone(), source })?;
+        let (child, stream) = start().map_err(|error| ProcessError::Start(line.clone(), error))?;
         live_set().insert(child.id());
         Ok(Self { name: name.to_owned(), command: line, child, log, stream })
     }
 
     /// The other end of its input, where it has one.
-    #[must_use]
     pub fn stream(&self) -> Option<&UnixStream> {
         self.stream.as_ref()
     }
 
     /// The process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The name that it was started with.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The command line.
-    #[must_use]
     pub fn command(&self) -> &str {
         &self.command
     }
 
     /// The file that has its output.
-    #[must_use]
     pub fn log(&self) -> &Path {
         &self.log
     }
 
     /// Everything that it has written so far.
-    #[must_use]
     pub fn output(&self) -> String {
-        std::fs::read(&self.log)
-            .map(|b| String::from_utf8_lossy(&b).into_owned())
-            .unwrap_or_default()
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// The last lines of its output.
-    #[must_use]
+    /// The last lines of its output, as many as an error quotes.
     pub fn tail(&self) -> String {
-        tail_of(&self.output())
+        let output = self.output();
+        let lines: Vec<&str> = output.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 
-    /// Fails if the program has ended.
-    ///
-    /// # Errors
-    /// [`ProcessError::Ended`] with the end of its log.
+    fn system(&self, error: io::Error) -> ProcessError {
+        ProcessError::System(self.name.clone(), error)
+    }
+
+    fn late(&self, what: &str, limit: Duration) -> ProcessError {
+        let (name, what) = (self.name.clone(), what.to_owned());
+        ProcessError::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() }
+    }
+
+    /// Fails if the program has ended, with the end of its log.
     pub fn check(&mut self) -> Result<(), ProcessError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
                 Err(ProcessError::Ended { name: self.name.clone(), status, tail: self.tail() })
             }
-            Err(source) => Err(ProcessError::System { name: self.name.clone(), source }),
+            Err(error) => Err(self.system(error)),
         }
     }
 
     /// Waits until `done` says yes; fails if the program ends before, or after `limit`.
-    ///
-    /// # Errors
-    /// [`ProcessError::Ended`], [`ProcessError::Late`], [`ProcessError::Stopped`].
     pub fn wait_until(
         &mut self,
         what: &str,
@@ -287,17 +251,10 @@ impl Process {
             ended.is_err()
         })?;
         ended?;
-        if reached {
-            return Ok(());
-        }
-        let (name, what) = (self.name.clone(), what.to_owned());
-        Err(ProcessError::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
+        if reached { Ok(()) } else { Err(self.late(what, limit)) }
     }
 
     /// Waits until its output holds `text`.
-    ///
-    /// # Errors
-    /// As [`Process::wait_until`].
     pub fn wait_for_text(
         &mut self,
         text: &str,
@@ -308,10 +265,7 @@ impl Process {
         self.wait_until(&what, limit, cancel, |process| process.output().contains(text))
     }
 
-    /// Waits until the program ends by itself.
-    ///
-    /// # Errors
-    /// [`ProcessError::Late`] after `limit`, [`ProcessError::Stopped`].
+    /// Waits until the program ends by itself; fails after `limit`.
     pub fn wait_for_end(
         &mut self,
         limit: Duration,
@@ -322,28 +276,19 @@ impl Process {
             status = self.child.try_wait().transpose();
             status.is_some()
         })?;
-        let name = self.name.clone();
         match status {
-            Some(Ok(status)) => Ok(status),
-            Some(Err(source)) => Err(ProcessError::System { name, source }),
-            None => {
-                let what = "end".to_owned();
-                Err(ProcessError::Late { name, what, limit_s: limit.as_secs(), tail: self.tail() })
-            }
+            Some(status) => status.map_err(|error| self.system(error)),
+            None => Err(self.late("end", limit)),
         }
     }
 
     /// Kills it at once, as a power cut does, and waits until it is gone.
-    ///
-    /// # Errors
-    /// [`ProcessError::System`].
     pub fn kill(&mut self) -> Result<(), ProcessError> {
         let killed = kill_group(&self.child).and_then(|()| self.child.wait().map(drop));
-        killed.map_err(|source| ProcessError::System { name: self.name.clone(), source })
+        killed.map_err(|error| self.system(error))
     }
 
     /// Whether it ends within a time.
-    #[must_use]
     pub fn ends_within(&mut self, limit: Duration) -> bool {
         let start = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -364,11 +309,8 @@ impl Process {
         if self.ends_within(Duration::ZERO) {
             return;
         }
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // A process that has just ended makes this fail, and then there is nothing to do.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
+        // A process that has just ended makes this fail, and then there is nothing to do.
+        let _ = signal(self.pid(), Signal::TERM);
         if self.ends_within(TERM_WAIT) {
             return;
         }
@@ -397,11 +339,7 @@ pub struct Output {
     pub text: String,
 }
 
-/// Runs `command` to its end.
-///
-/// # Errors
-/// [`ProcessError::Start`], [`ProcessError::Late`], [`ProcessError::Stopped`]; a failing exit code
-/// is no error here.
+/// Runs `command` to its end within `limit`; a failing exit code is no error here.
 pub fn run(
     name: &str,
     command: Command,

@@ -16,11 +16,11 @@ use tempfile::TempDir;
 /// The beginning of the name of a campaign's folders.
 pub const LAB: &str = "weir-lab-";
 
-/// The beginning of the name of a bench's folders.
-pub const BENCH: &str = "weir-bench-";
-
 /// The variable that every program of a run has in its environment: its folder.
 pub const MARK: &str = "WEIR_LAB_FOLDER";
+
+/// A look at a folder's lock takes no longer.
+const LOOK_MAX: Duration = Duration::from_millis(500);
 
 /// A process, told from a later one with the same id by when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,6 @@ pub struct Owner {
 
 impl Owner {
     /// The process of that id, if it lives.
-    #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let stat = ProcFolder::of(pid).read("stat").ok()?;
         // The name, in parentheses, may hold anything; 20 fields follow it up to this one.
@@ -45,9 +44,6 @@ impl Owner {
     }
 
     /// This process.
-    ///
-    /// # Errors
-    /// `/proc` is not there.
     pub fn own() -> io::Result<Self> {
         Self::of(std::process::id())
             .ok_or_else(|| io::Error::other("/proc does not say when this process started"))
@@ -55,7 +51,6 @@ impl Owner {
 
     /// The owner of a scratch folder or of a control group, where its name says so: `prefix`,
     /// then what [`Owner::words`] are.
-    #[must_use]
     pub fn of_name(name: &str, prefix: &str) -> Option<Self> {
         let mut words = name.strip_prefix(prefix)?.splitn(3, '-');
         let (pid, start_ticks) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -63,29 +58,31 @@ impl Owner {
     }
 
     /// The middle of such a name; more follows, by which names differ.
-    #[must_use]
     pub fn words(self) -> String {
         format!("{}-{}-", self.pid, self.start_ticks)
     }
 
     /// Sends it a signal; one that has ended gets none.
     pub fn send(self, signal: Signal) {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        // One that has just ended makes this fail, and then there is nothing to do.
-        let _ = pid.filter(|_| self.is_alive()).map(|pid| kill_process(pid, signal));
+        if self.is_alive() {
+            // One that has just ended makes this fail, and then there is nothing to do.
+            let _ = self::signal(self.pid, signal);
+        }
     }
 
     /// Whether it lives.
-    #[must_use]
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 }
 
+/// Sends a process a signal.
+pub(crate) fn signal(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    Ok(kill_process(pid.ok_or(io::ErrorKind::InvalidInput)?, signal)?)
+}
+
 /// The processes that carry the mark of `folder` or of one in it.
-///
-/// # Errors
-/// `/proc` cannot be read.
 pub fn marked(folder: &Path) -> io::Result<Vec<Owner>> {
     let mut programs = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
@@ -113,9 +110,6 @@ pub(crate) fn is_marked(environment: &[u8], folder: &Path) -> bool {
 /// Makes a scratch folder of this process, whose name says so from the first moment to the last: a
 /// file in it would come a moment later, and may go first. Its path is short, since a socket's path
 /// may have 107 bytes only.
-///
-/// # Errors
-/// The folder for temporary files takes none.
 pub fn make(prefix: &str) -> io::Result<TempDir> {
     let prefix = format!("{prefix}{}", Owner::own()?.words());
     tempfile::Builder::new().prefix(&prefix).tempdir()
@@ -126,10 +120,8 @@ pub fn make(prefix: &str) -> io::Result<TempDir> {
 pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl FolderLock {
-    /// Takes it. Who only looks ([`FolderLock::is_taken`]) has it for a moment; this waits longer.
-    ///
-    /// # Errors
-    /// Another run has it, with the remedy.
+    /// Takes it; an error with the remedy where another run has it. Who only looks
+    /// ([`FolderLock::is_taken`]) has it for a moment; this waits longer.
     pub fn take(folder: &Path) -> io::Result<Self> {
         let file = File::open(folder)?;
         let since = Instant::now();
@@ -152,9 +144,6 @@ impl FolderLock {
     }
 
     /// Whether a run has it.
-    ///
-    /// # Errors
-    /// There is no such folder, or it cannot be asked.
     pub fn is_taken(folder: &Path) -> io::Result<bool> {
         match File::open(folder)?.try_lock_shared() {
             Ok(()) => Ok(false),
@@ -163,9 +152,6 @@ impl FolderLock {
         }
     }
 }
-
-/// A look at the lock takes no longer.
-const LOOK_MAX: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
@@ -197,6 +183,7 @@ mod tests {
         FolderLock::take(folder.path()).unwrap();
         assert!(FolderLock::is_taken(&folder.path().join("none")).is_err());
     }
+
     #[test]
     fn a_mark_is_that_of_one_folder() {
         let folder = Path::new("/tmp/weir-lab-a");

@@ -32,8 +32,6 @@ pub enum Tool {
     OvsdbTool,
     /// Configures the switch.
     OvsVsctl,
-    /// Loads flow entries into Open vSwitch.
-    OvsOfctl,
     /// Asks Open vSwitch's daemon.
     OvsAppctl,
     /// Open vSwitch's small controller.
@@ -43,47 +41,40 @@ pub enum Tool {
 }
 
 impl Tool {
-    const fn row(self) -> (&'static str, &'static str, &'static [&'static str]) {
+    /// The command, Debian's package, and the option by which it says its version.
+    const fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Ping => ("ping", "iputils-ping", &["-V"]),
-            Self::Iperf3 => ("iperf3", "iperf3", &["--version"]),
-            Self::Iperf2 => ("iperf", "iperf", &["--version"]),
-            Self::Vswitchd => ("ovs-vswitchd", "openvswitch-switch", &["--version"]),
-            Self::OvsdbServer => ("ovsdb-server", "openvswitch-switch", &["--version"]),
-            Self::OvsdbTool => ("ovsdb-tool", "openvswitch-switch", &["--version"]),
-            Self::OvsVsctl => ("ovs-vsctl", "openvswitch-switch", &["--version"]),
-            Self::OvsOfctl => ("ovs-ofctl", "openvswitch-common", &["--version"]),
-            Self::OvsAppctl => ("ovs-appctl", "openvswitch-common", &["--version"]),
+            Self::Ping => ("ping", "iputils-ping", "-V"),
+            Self::Iperf3 => ("iperf3", "iperf3", "--version"),
+            Self::Iperf2 => ("iperf", "iperf", "--version"),
+            Self::Vswitchd => ("ovs-vswitchd", "openvswitch-switch", "--version"),
+            Self::OvsdbServer => ("ovsdb-server", "openvswitch-switch", "--version"),
+            Self::OvsdbTool => ("ovsdb-tool", "openvswitch-switch", "--version"),
+            Self::OvsVsctl => ("ovs-vsctl", "openvswitch-switch", "--version"),
+            Self::OvsAppctl => ("ovs-appctl", "openvswitch-common", "--version"),
             Self::OvsTestcontroller => {
-                ("ovs-testcontroller", "openvswitch-testcontroller", &["--version"])
+                ("ovs-testcontroller", "openvswitch-testcontroller", "--version")
             }
-            Self::Testpmd => ("dpdk-testpmd", "dpdk-dev", &["--version"]),
+            Self::Testpmd => ("dpdk-testpmd", "dpdk-dev", "--version"),
         }
     }
 
     /// The command's name.
-    #[must_use]
     pub fn command(self) -> &'static str {
         self.row().0
     }
 
     /// Path of the program, or the way to get it.
-    ///
-    /// # Errors
-    /// [`Missing`] with Debian's package.
     pub fn find(self) -> Result<PathBuf, Missing> {
         let (command, package, _) = self.row();
         which(command)
             .ok_or_else(|| Missing(format!("{command} not installed: apt-get install {package}")))
     }
 
-    /// The program with the first line that it says about its version.
-    ///
-    /// # Errors
-    /// [`Missing`] when it is not installed.
+    /// The program with the first line that it says about its version, or the way to get it.
     pub fn program(self) -> Result<Program, Missing> {
-        let path = self.find()?;
-        Ok(Program::ask(self.command(), &path, self.row().2))
+        let (command, _, option) = self.row();
+        Ok(Program::ask(command, &self.find()?, &[option]))
     }
 }
 
@@ -105,7 +96,6 @@ pub struct Program {
 
 impl Program {
     /// Asks the program at `path` for its version.
-    #[must_use]
     pub fn ask(name: &str, path: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(path);
         command.args(args);
@@ -124,7 +114,6 @@ fn first_line(command: Command) -> Option<String> {
 
 /// Looks `command` up in `PATH`, and in the system's administration folders, which are not in
 /// everyone's `PATH`.
-#[must_use]
 pub fn which(command: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
@@ -135,14 +124,12 @@ pub fn which(command: &str) -> Option<PathBuf> {
 }
 
 /// Whether it is a file that may be run.
-#[must_use]
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Folder of os-ken's virtual environment when no other context is given.
-#[must_use]
+/// Folder of os-ken's virtual environment when no other is given.
 pub fn os_ken_default_dir() -> PathBuf {
     // An empty or relative folder is to be ignored (XDG Base Directory Specification).
     let cache = std::env::var_os("XDG_CACHE_HOME")
@@ -161,31 +148,18 @@ fn no_os_ken(dir: &Path) -> Missing {
     ))
 }
 
-/// The interpreter of the virtual environment `dir`.
-///
-/// # Errors
-/// [`Missing`] when the environment is not there.
+/// The interpreter of the virtual environment `dir`, or the way to get it.
 pub fn os_ken_python(dir: &Path) -> Result<PathBuf, Missing> {
-    let python = dir.join("bin/python3");
-    if is_executable(&python) {
-        return Ok(python);
-    }
-    Err(no_os_ken(dir))
+    Some(dir.join("bin/python3")).filter(|it| is_executable(it)).ok_or_else(|| no_os_ken(dir))
 }
 
-/// os-ken in the virtual environment `dir`: its interpreter and version, by asking it.
-///
-/// # Errors
-/// [`Missing`] when the environment is not there or does not hold os-ken.
-pub fn os_ken(dir: &Path) -> Result<(PathBuf, Program), Missing> {
+/// os-ken in the virtual environment `dir`, by asking it; or the way to get it.
+pub fn os_ken(dir: &Path) -> Result<Program, Missing> {
     let python = os_ken_python(dir)?;
     let ask = "import importlib.metadata as m, platform; \
                print('os-ken', m.version('os-ken'), 'on Python', platform.python_version())";
     let program = Program::ask("os-ken", &python, &["-c", ask]);
-    if !program.version.starts_with("os-ken ") {
-        return Err(no_os_ken(dir));
-    }
-    Ok((python, program))
+    if program.version.starts_with("os-ken ") { Ok(program) } else { Err(no_os_ken(dir)) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const SCRIPT_NAME: &str = "weir_lab_osken.py";
 pub(super) const OS_KEN: Dut = Dut {
     // Python's imports.
     start_cost: Duration::from_millis(1_500),
-    programs: |_, paths| Ok(vec![tools::os_ken(&paths.os_ken_dir)?.1]),
+    programs: |_, paths| Ok(vec![tools::os_ken(&paths.os_ken_dir)?]),
     serve: |context, app, at| {
         let mut command = Command::new(tools::os_ken_python(&context.paths.os_ken_dir)?);
         command.arg(context.write(SCRIPT_NAME, SCRIPT)?).arg(app.name());

@@ -244,7 +244,7 @@ mod tests {
             Settings { bridges: Some(2), ..<_>::default() },
             Settings { queues: Some(2), ..<_>::default() },
             Settings { caches: Some(CacheSet::None), ..<_>::default() },
-            Settings { switch_cpu_share: Some("50 %".parse().unwrap()), ..<_>::default() },
+            Settings { switch_cpu_share: "50 %".to_owned().try_into().ok(), ..<_>::default() },
         ] {
             assert!((mine.check)(mine, &settings, &paths).is_err(), "{settings:?}");
         }

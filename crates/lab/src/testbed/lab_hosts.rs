@@ -145,7 +145,7 @@ impl HostRun<'_> {
             let _ = self.process.ends_within(client::LAST_LINES);
             let name = self.process.name().to_owned();
             let ended = self.process.check().err();
-            self.error(ended.unwrap_or(ProcessError::System { name, source }))
+            self.error(ended.unwrap_or(ProcessError::System(name, source)))
         })
     }
 
