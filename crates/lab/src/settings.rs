@@ -8,9 +8,7 @@ mod fleet;
 mod replay;
 mod series;
 
-use std::fmt;
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 
 use generator::profile::Modifier;
 use openflow::Version;
@@ -45,11 +43,10 @@ const LOAD_MAX_BPS: f64 = 1e12;
 const FRAME_SIZES: RangeInclusive<u64> = 64..=9_216;
 
 /// Deciding party: the way packets are forwarded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forwarding {
     /// Flow entries that the lab loads.
-    #[default]
     Flows,
     /// The switch itself, which learns addresses: what the evaluations call the legacy mode.
     Learning,
@@ -60,11 +57,10 @@ pub enum Forwarding {
 }
 
 /// Caches of a switch that are at work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheSet {
     /// As the switch comes.
-    #[default]
     Usual,
     /// All but a tier inside the kernel.
     User,
@@ -88,7 +84,6 @@ pub enum AppKind {
 
 impl AppKind {
     /// Its name, as `weir controller` takes it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Hub => "hub",
@@ -97,40 +92,23 @@ impl AppKind {
     }
 }
 
-impl fmt::Display for AppKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for AppKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "hub" => Ok(Self::Hub),
-            "learning-switch" => Ok(Self::LearningSwitch),
-            other => Err(format!("{other:?} is no application of the lab: hub or learning-switch")),
-        }
-    }
-}
-
 /// Carrier of the OpenFlow channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelTransport {
     /// TCP.
-    #[default]
     Plain,
     /// TLS over TCP, both ends authenticated.
     Tls,
 }
 
-/// Defines [`Settings`] and what runs over all its keys.
+/// Defines [`Settings`], what runs over all its keys, and the getters of those with a default.
 macro_rules! settings {
     (
-        setup { $($(#[doc = $setup_doc:literal])* $setup:ident: $setup_type:ty,)* }
-        traffic { $($(#[doc = $doc:literal])* $key:ident: $type:ty,)* }
+        setup { $(
+            $(#[doc = $setup_doc:literal])* $setup:ident: $setup_type:ty $(= $setup_default:expr)?,
+        )* }
+        traffic { $($(#[doc = $doc:literal])* $key:ident: $type:ty $(= $default:expr)?,)* }
     ) => {
         /// Every key, first those of the set-up, with what it says.
         pub const KEYS: &[(&str, &str)] = &[
@@ -149,6 +127,19 @@ macro_rules! settings {
         }
 
         impl Settings {
+            $($(
+                /// The setting, or its default.
+                pub fn $setup(&self) -> $setup_type {
+                    self.$setup.unwrap_or($setup_default)
+                }
+            )?)*
+            $($(
+                /// The setting, or its default.
+                pub fn $key(&self) -> $type {
+                    self.$key.unwrap_or($default)
+                }
+            )?)*
+
             /// Takes over every key that `other` has.
             pub fn overlay(&mut self, other: &Self) {
                 $(if other.$setup.is_some() { self.$setup.clone_from(&other.$setup); })*
@@ -156,13 +147,11 @@ macro_rules! settings {
             }
 
             /// Settings of the traffic alone, without those of the switch's set-up.
-            #[must_use]
             pub fn traffic(&self) -> Self {
                 Self { $($key: self.$key.clone(),)* ..Self::default() }
             }
 
             /// Settings of the set-up alone: a switch that was started for the same serves.
-            #[must_use]
             pub fn setup(&self) -> Self {
                 Self { $($setup: self.$setup.clone(),)* ..Self::default() }
             }
@@ -179,7 +168,7 @@ settings! {
         /// The version of OpenFlow, `1.0` or `1.3`. Default: 1.3.
         version: String,
         /// Ports of the switch, each with a host. Default: 2.
-        ports: usize,
+        ports: usize = 2,
         /// Switches in a line between the two hosts, each a process of its own with the same flow
         /// entries. Default: 1.
         line: u16,
@@ -191,9 +180,9 @@ settings! {
         /// replays; that of a controller which a fleet loads. Default: the last ones.
         core: usize,
         /// Rate of the hosts' links, both directions. Default: none.
-        port_rate: LinkRate,
+        port_rate: LinkRate = LinkRate(None),
         /// Rate of the link between switch and controller. Default: none.
-        control_rate: LinkRate,
+        control_rate: LinkRate = LinkRate(None),
         /// The share of a core that the switch's programs get together, `10 %`. Default: all.
         switch_cpu_share: CpuShare,
         /// The share of a core that the controller gets. Default: all.
@@ -204,11 +193,11 @@ settings! {
         queues: u16,
         /// Caches that are at work: `usual`, `user` (all but the kernel tier), `kernel`, `key`,
         /// `none`. Default: usual.
-        caches: CacheSet,
+        caches: CacheSet = CacheSet::Usual,
         /// Bridges of the one process. Default: 1.
         bridges: u32,
         /// Carrier of the OpenFlow channel: `plain` or `tls`. Default: plain.
-        transport: ChannelTransport,
+        transport: ChannelTransport = ChannelTransport::Plain,
         /// The controller's name. Default: `weir`.
         controller: String,
         /// The controller's application: `hub` or `learning-switch`. Default: hub.
@@ -230,7 +219,7 @@ settings! {
         /// The fields that differ from frame to frame.
         modifiers: Vec<Modifier>,
         /// Length of the frames in bytes, FCS included. Default: 64.
-        frame_size: u32,
+        frame_size: u32 = 64,
         /// Whether both ends send at once.
         is_bidirectional: bool,
         /// Whether TCP goes from host 2 to host 1, and not from host 1 to host 2.
@@ -242,7 +231,7 @@ settings! {
         /// Offered bits a second of payload, where hosts send. Default: 100M with M = 2^20 (E1).
         load_bps: f64,
         /// Duration of one trial, seconds. Default: 1.
-        duration_s: f64,
+        duration_s: f64 = 1.0,
         /// The share of frames that may be lost in a search. Default: 0.001.
         loss: f64,
         /// A number of things, where the method counts; each says of what.
@@ -273,96 +262,45 @@ impl SettingsError {
 
 impl Settings {
     /// Party that decides where packets go.
-    #[must_use]
     pub fn forwarding(&self) -> Forwarding {
-        let usual = if self.fleet.is_some() { Forwarding::Learning } else { Forwarding::default() };
+        let has_switch = self.fleet.is_none();
+        let usual = if has_switch { Forwarding::Flows } else { Forwarding::Learning };
         self.forwarding.unwrap_or(usual)
     }
 
-    /// The version of OpenFlow.
-    ///
-    /// # Errors
-    /// Names the known versions when the text is none of them.
+    /// The version of OpenFlow; an error that names the known ones when the text is none of them.
     pub fn version(&self) -> Result<Version, SettingsError> {
         let text = self.version.as_deref().unwrap_or("1.3");
         crate::rate::release(text).map_err(|why| SettingsError::new("version", text, why))
     }
 
-    /// Ports of the switch.
-    #[must_use]
-    pub fn ports(&self) -> usize {
-        self.ports.unwrap_or(2)
-    }
-
     /// Switches in a line between the hosts.
-    #[must_use]
     pub fn line(&self) -> usize {
         self.line.map_or(1, usize::from)
     }
 
-    /// Rate of the hosts' links.
-    #[must_use]
-    pub fn port_rate(&self) -> LinkRate {
-        self.port_rate.unwrap_or(LinkRate(None))
-    }
-
-    /// Rate of the control link.
-    #[must_use]
-    pub fn control_rate(&self) -> LinkRate {
-        self.control_rate.unwrap_or(LinkRate(None))
-    }
-
-    /// Caches that are at work.
-    #[must_use]
-    pub fn caches(&self) -> CacheSet {
-        self.caches.unwrap_or_default()
-    }
-
-    /// Carrier of the OpenFlow channel.
-    #[must_use]
-    pub fn transport(&self) -> ChannelTransport {
-        self.transport.unwrap_or_default()
-    }
-
     /// Bridges of the one process, at least one.
-    #[must_use]
     pub fn bridges(&self) -> usize {
         self.bridges.map_or(1, |count| count.max(1) as usize)
     }
 
     /// Whether the channel itself is asked about: bridges are then reached over TCP, as by a
     /// controller on another machine, and else over a Unix socket.
-    #[must_use]
     pub fn is_channel_measured(&self) -> bool {
         self.transport.is_some() || self.bridges.is_some() || self.fleet.is_some()
     }
 
-    /// Length of the frames in bytes, FCS included.
-    #[must_use]
-    pub fn frame_size(&self) -> u32 {
-        self.frame_size.unwrap_or(64)
-    }
-
-    /// Duration of one trial, seconds.
-    #[must_use]
-    pub fn duration_s(&self) -> f64 {
-        self.duration_s.unwrap_or(1.0)
-    }
-
     /// Duration of one trial in whole seconds, one at least, for programs that take no fractions.
-    #[must_use]
     pub fn whole_seconds(&self) -> u32 {
         self.duration_s().clamp(1.0, DURATION_MAX_S).round() as u32
     }
 
     /// Offered bits a second of payload, where hosts send.
-    #[must_use]
     pub fn load_bps(&self) -> u64 {
         self.load_bps.unwrap_or(f64::from(100 << 20)) as u64
     }
 
     /// Number of flow entries that are loaded.
-    #[must_use]
     pub fn flow_count(&self) -> u64 {
         let series = self.series.iter().flatten().map(|series| series.count).sum::<u64>();
         let made = self.replay.as_ref().and_then(|replay| replay.entries).unwrap_or(0);
@@ -375,10 +313,7 @@ impl Settings {
         single.chain(self.series.iter().flatten().flat_map(FlowSeries::flow_mods))
     }
 
-    /// All groups.
-    ///
-    /// # Errors
-    /// The first text that is none.
+    /// All groups, or the first text that is none.
     pub fn group_mods(&self) -> Result<Vec<GroupMod>, SettingsError> {
         let parse = |text: &String| {
             parse_group_mod(text, GroupModCommand::Add)
@@ -387,10 +322,7 @@ impl Settings {
         self.groups.iter().flatten().map(parse).collect()
     }
 
-    /// All meters.
-    ///
-    /// # Errors
-    /// The first text that is none.
+    /// All meters, or the first text that is none.
     pub fn meter_mods(&self) -> Result<Vec<MeterMod>, SettingsError> {
         let parse = |text: &String| {
             parse_meter_mod(text, MeterModCommand::Add)
@@ -400,19 +332,13 @@ impl Settings {
     }
 
     /// Reads every text once: what a run would trip over is found before it.
-    ///
-    /// # Errors
-    /// The first text that is no value.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.version()?;
         self.group_mods()?;
         self.meter_mods()?;
         self.flows.iter().flatten().try_for_each(|text| flow_mod("flows", text).map(drop))?;
-        for series in self.series.iter().flatten() {
-            for text in series.ends() {
-                flow_mod("series", &text?)?;
-            }
-        }
+        let mut ends = self.series.iter().flatten().flat_map(FlowSeries::ends);
+        ends.try_for_each(|entry| entry.map(drop))?;
         self.replay.as_ref().map_or(Ok(()), Replay::check)?;
         self.fleet.as_ref().map_or(Ok(()), FleetSettings::check)?;
         self.check_numbers()
@@ -469,7 +395,6 @@ fn flow_mod(key: &'static str, text: &str) -> Result<FlowMod, SettingsError> {
 #[cfg(test)]
 mod tests {
     use super::{FlowSeries, Forwarding, Settings};
-    use crate::rate::LinkRate;
 
     #[test]
     fn an_overlay_takes_over_what_is_there_and_leaves_the_rest() {
@@ -543,12 +468,5 @@ mod tests {
         assert_eq!(settings.flow_count(), 4);
         assert!(settings.flow_mods().all(|entry| entry.is_ok()));
         assert_eq!(settings.flow_mods().count(), 4);
-    }
-
-    #[test]
-    fn rates_are_written_as_on_the_command_line() {
-        let rate = |text: &str| LinkRate::try_from(text.to_owned());
-        assert_eq!(String::from(rate("100M").unwrap()), "100M");
-        assert!(rate("fast").is_err());
     }
 }

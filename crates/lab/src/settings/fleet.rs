@@ -50,44 +50,38 @@ pub struct FleetSettings {
 
 impl FleetSettings {
     /// Number of switches.
-    #[must_use]
     pub fn switches(&self) -> u32 {
         self.switches.unwrap_or(16)
     }
 
     /// Hosts behind each switch.
-    #[must_use]
     pub fn hosts(&self) -> u32 {
         self.hosts.unwrap_or(1_000)
     }
 
     /// Ports of each switch.
-    #[must_use]
     pub fn ports(&self) -> u32 {
         self.ports.unwrap_or(4)
     }
 
-    /// Whether every number is one that can be emulated.
-    ///
-    /// # Errors
-    /// The first that is not, with its bounds.
+    /// Whether every number is one that can be emulated, and TLS has its three files.
     pub(super) fn check(&self) -> Result<(), SettingsError> {
-        let whole = |key, value: Option<u32>, (least, most): (u32, u32), is_even: bool| {
-            let wrong = |value: &u32| {
-                !(least..=most).contains(value) || is_even && !value.is_multiple_of(2)
-            };
-            let Some(value) = value.filter(wrong) else { return Ok(()) };
-            let even = if is_even { "an even number, " } else { "" };
-            let why = format!("must be {even}{least} to {most}");
-            Err(SettingsError::new(key, &value.to_string(), why))
-        };
-        whole("fleet.switches", self.switches, (1, SWITCHES_MAX), false)?;
-        whole("fleet.hosts", self.hosts, (2, HOSTS_MAX), true)?;
-        whole("fleet.ports", self.ports, (2, 1_024), true)?;
-        whole("fleet.window", self.window, (1, 1 << 20), false)?;
-        whole("fleet.at_once", self.at_once, (1, 65_536), false)?;
-        whole("fleet.threads", self.threads.map(u32::from), (1, 256), false)?;
-        whole("fleet.ready_limit_s", self.ready_limit_s.map(u32::from), (1, 3_600), false)?;
+        for (key, value, least, most, is_even) in [
+            ("fleet.switches", self.switches, 1, SWITCHES_MAX, false),
+            ("fleet.hosts", self.hosts, 2, HOSTS_MAX, true),
+            ("fleet.ports", self.ports, 2, 1_024, true),
+            ("fleet.window", self.window, 1, 1 << 20, false),
+            ("fleet.at_once", self.at_once, 1, 65_536, false),
+            ("fleet.threads", self.threads.map(u32::from), 1, 256, false),
+            ("fleet.ready_limit_s", self.ready_limit_s.map(u32::from), 1, 3_600, false),
+        ] {
+            let Some(value) = value else { continue };
+            if !(least..=most).contains(&value) || is_even && !value.is_multiple_of(2) {
+                let even = if is_even { "an even number, " } else { "" };
+                let why = format!("must be {even}{least} to {most}");
+                return Err(SettingsError::new(key, &value.to_string(), why));
+            }
+        }
         if let Some(value) = self.warm_up_s.filter(|value| !(0.0..=600.0).contains(value)) {
             let why = "must be 0 to 600";
             return Err(SettingsError::new("fleet.warm_up_s", &value.to_string(), why));

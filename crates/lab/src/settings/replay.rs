@@ -42,17 +42,21 @@ pub enum ReplayDevices {
 }
 
 impl Replay {
-    /// Whether it can be replayed.
-    ///
-    /// # Errors
-    /// Refuses settings that cannot be: trace and flow entries come from nowhere, or from two
-    /// places, or more are to be made than can be.
+    /// Whether it can be replayed: trace and flow entries come from one place, and are no more than
+    /// can be made.
     pub fn check(&self) -> Result<(), SettingsError> {
         match (&self.folder, &self.name, self.flows, self.entries) {
             (Some(_), Some(_), None, None) => {}
             (None, None, Some(flows), Some(entries)) => {
-                check_count("replay.flows", flows.into(), made::FLOWS_MAX.into())?;
-                check_count("replay.entries", entries.into(), made::ENTRIES_MAX.into())?;
+                for (key, count, most) in [
+                    ("replay.flows", flows, made::FLOWS_MAX),
+                    ("replay.entries", entries, made::ENTRIES_MAX),
+                ] {
+                    if !(1..=most).contains(&count) {
+                        let why = format!("must be 1 to {most}");
+                        return Err(SettingsError::new(key, &count.to_string(), why));
+                    }
+                }
             }
             _ => {
                 let why = "use folder and name of a workload, or flows and entries";
@@ -67,14 +71,6 @@ impl Replay {
             }
         }
     }
-}
-
-/// Whether that number can be made.
-fn check_count(key: &'static str, count: u64, most: u64) -> Result<(), SettingsError> {
-    if (1..=most).contains(&count) {
-        return Ok(());
-    }
-    Err(SettingsError::new(key, &count.to_string(), format!("must be 1 to {most}")))
 }
 
 #[cfg(test)]
