@@ -18,14 +18,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use channel::{Endpoint, Tls};
+use emulator::{
+    AnswerLayout, Buffering, EmulationPlan, Pace, PacketIns, Phase, Progress, THREAD_NAME, Tally,
+    ThreadPlan,
+};
 use openflow::Version;
 use programs::cancel::Cancel;
 use tokio::sync::watch;
-
-use emulator::{AnswerLayout, Buffering, PacketIns};
-use emulator::{EmulationPlan, Pace, Phase};
-use emulator::{Progress, Tally};
-use emulator::{THREAD_NAME, ThreadPlan};
 
 /// Figures by the keys of their metrics.
 type Values = Vec<(&'static str, f64)>;
@@ -87,12 +86,14 @@ pub(crate) struct FleetPlan {
 }
 
 impl FleetPlan {
+    /// The part that all threads share.
     fn common(&self) -> Result<EmulationPlan> {
+        let switches = self.switches.max(1);
         let room = match self.pace {
             Pace::Window(window) => window.saturating_mul(4).max(64),
-            Pace::Rate(_) => (RATE_ROOM / self.switches.max(1)).max(256),
+            Pace::Rate(_) => (RATE_ROOM / switches).max(256),
         };
-        let learn_window = (LEARN_OUTSTANDING / self.switches.max(1)).clamp(1, 512);
+        let learn_window = (LEARN_OUTSTANDING / switches).clamp(1, 512);
         let (version, ports) = (self.version, self.ports);
         Ok(EmulationPlan {
             version,
@@ -120,9 +121,6 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Starts to connect all switches.
-    ///
-    /// # Errors
-    /// No thread, or too few descriptors.
     pub(crate) fn start(plan: FleetPlan) -> Result<Self> {
         let limit = files::raise_open_files();
         let limit = limit.context("raising the limit of open files")?;
@@ -163,25 +161,21 @@ impl Fleet {
     }
 
     /// Waits until every switch had an answer to its first packet-in; the seconds since the start.
-    ///
-    /// # Errors
-    /// Some had none in time, or the run was interrupted.
     pub(crate) fn await_served(&mut self, cancel: &Cancel) -> Result<f64> {
-        let (plan, progress, zero) = (&self.plan, Arc::clone(&self.progress), self.zero);
-        let read = Progress::read;
-        let mut is_absent = false;
-        let is_done = cancel.poll(plan.ready_limit, || {
-            let (connected, refused) = (read(&progress.connected), read(&progress.refused));
-            is_absent = connected == 0 && refused > 0 && zero.elapsed() > ABSENT_AFTER;
-            let is_over = read(&progress.served) + read(&progress.down) >= plan.switches;
-            is_over || is_absent || self.threads.iter().all(JoinHandle::is_finished)
+        let (all, read, progress) = (self.plan.switches, Progress::read, &self.progress);
+        let is_done = cancel.poll(self.plan.ready_limit, || {
+            let is_absent = read(&progress.connected) == 0
+                && read(&progress.refused) > 0
+                && self.zero.elapsed() > ABSENT_AFTER;
+            self.have_all(&progress.served)
+                || is_absent
+                || self.threads.iter().all(JoinHandle::is_finished)
         })?;
         let seconds = self.zero.elapsed().as_secs_f64();
-        let served = read(&self.progress.served);
-        if is_done && served >= self.plan.switches && read(&self.progress.down) == 0 {
+        let served = read(&progress.served);
+        if is_done && served >= all && read(&progress.down) == 0 {
             return Ok(seconds);
         }
-        let (all, progress) = (self.plan.switches, &self.progress);
         let what = format!(
             "{} of {all} switches connected, {} told their features, {served} had an answer to a \
              packet-in, within {seconds:.1} s",
@@ -191,42 +185,23 @@ impl Fleet {
         Err(self.fail(&what))
     }
 
-    /// Lets every switch announce its hosts.
-    ///
-    /// # Errors
-    /// Connections ended, the controller answers nothing any more, or the run was interrupted.
+    /// Lets every switch announce its hosts; an error where the controller stops to answer.
     pub(crate) fn learn(&mut self, cancel: &Cancel) -> Result<()> {
         self.enter(Phase::Learn);
-        let (mut seen, mut at) = (0, Instant::now());
-        loop {
-            let progress = &self.progress;
-            let learned = Progress::read(&progress.learned);
-            let down = Progress::read(&progress.down);
-            if learned + down >= self.plan.switches {
-                break;
-            }
-            let answers = progress.answers.load(Ordering::Relaxed);
-            if answers != seen {
-                (seen, at) = (answers, Instant::now());
-            }
-            if at.elapsed() > STALL_LIMIT {
-                let what = format!(
-                    "the controller has answered nothing for {} s while hosts were announced \
-                     ({learned} of {} switches were done)",
-                    STALL_LIMIT.as_secs(),
-                    self.plan.switches
-                );
-                return Err(self.fail(&what));
-            }
-            cancel.sleep(Duration::from_millis(2))?;
+        if !self.await_all(&self.progress.learned, STALL_LIMIT, Duration::MAX, cancel)? {
+            let what = format!(
+                "the controller has answered nothing for {} s while hosts were announced ({} of \
+                 {} switches were done)",
+                STALL_LIMIT.as_secs(),
+                Progress::read(&self.progress.learned),
+                self.plan.switches
+            );
+            return Err(self.fail(&what));
         }
         self.check("while hosts were announced")
     }
 
     /// Loads the controller for the warm-up and then for the window that is measured.
-    ///
-    /// # Errors
-    /// Connections ended, or the run was interrupted.
     pub(crate) fn load(&mut self, cancel: &Cancel) -> Result<()> {
         let from = self.zero.elapsed() + self.plan.warm_up;
         let until = from + self.plan.window;
@@ -234,29 +209,31 @@ impl Fleet {
         self.enter(Phase::Load { from_ns: ns(from), until_ns: ns(until) });
         cancel.sleep(until.saturating_sub(self.zero.elapsed()))?;
         self.enter(Phase::Drain);
-        self.drain(cancel)?;
+        self.await_all(&self.progress.drained, DRAIN_STALL, DRAIN_LIMIT, cancel)?;
         self.check("under load")
     }
 
-    /// Waits until all is answered, or nothing more is.
-    fn drain(&self, cancel: &Cancel) -> Result<()> {
-        let begun = Instant::now();
-        let (mut seen, mut at) = (0, begun);
-        let is_over = || {
+    /// Waits until all switches that are there have done a thing; false where nothing was answered
+    /// for the time `stall`, or within `limit`.
+    fn await_all(
+        &self,
+        done: &AtomicU32,
+        stall: Duration,
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<bool> {
+        let (mut seen, mut at) = (0, Instant::now());
+        cancel.poll(limit, || {
             let answers = self.progress.answers.load(Ordering::Relaxed);
             if answers != seen {
                 (seen, at) = (answers, Instant::now());
             }
-            self.all(&self.progress.drained) || at.elapsed() > DRAIN_STALL
-        };
-        cancel.poll(DRAIN_LIMIT, is_over)?;
-        Ok(())
+            self.have_all(done) || at.elapsed() > stall
+        })?;
+        Ok(self.have_all(done))
     }
 
     /// Ends all connections; what was counted.
-    ///
-    /// # Errors
-    /// Of the emulator itself.
     pub(crate) fn stop(mut self) -> Result<Tally> {
         self.join()
     }
@@ -266,14 +243,11 @@ impl Fleet {
         let _ = self.phase.send(phase);
     }
 
-    fn all(&self, counter: &AtomicU32) -> bool {
-        Progress::read(counter) + Progress::read(&self.progress.down) >= self.plan.switches
+    fn have_all(&self, done: &AtomicU32) -> bool {
+        Progress::read(done) + Progress::read(&self.progress.down) >= self.plan.switches
     }
 
-    /// Whether all are connected.
-    ///
-    /// # Errors
-    /// Connections ended, and why.
+    /// Fails if connections have ended, with why.
     pub(crate) fn check(&mut self, when: &str) -> Result<()> {
         let down = Progress::read(&self.progress.down);
         if down == 0 {

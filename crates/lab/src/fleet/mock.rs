@@ -3,7 +3,7 @@
 //! Their faults are those of controllers: silence, garbage, messages that do not parse, sockets
 //! that are never read, connections that end. Dropping one ends its threads.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +66,10 @@ impl Mock {
                 let copy = stream.try_clone().unwrap();
                 kept.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
                 let over = Arc::clone(&over);
-                threads.push(std::thread::spawn(move || serve(stream, behaviour, &over)));
+                threads.push(std::thread::spawn(move || {
+                    // A stream that has failed ends its connection.
+                    let _ = serve(stream, behaviour, &over);
+                }));
             }
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
@@ -98,35 +101,24 @@ impl Drop for Mock {
 }
 
 /// One connection, until it is over.
-fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
-    match behaviour {
-        Behaviour::Silent => return wait(is_over),
-        Behaviour::Garbage => {
-            let _ = stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\n");
-            return wait(is_over);
-        }
-        Behaviour::Hub(_)
-        | Behaviour::FlowAndPacket
-        | Behaviour::Stalls(..)
-        | Behaviour::Mute
-        | Behaviour::Malformed
-        | Behaviour::Deaf(_)
-        | Behaviour::Leaves(_) => {}
+fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) -> io::Result<()> {
+    if behaviour == Behaviour::Garbage {
+        stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\n")?;
     }
-    stream.set_nodelay(true).unwrap();
+    if matches!(behaviour, Behaviour::Silent | Behaviour::Garbage) {
+        return wait(is_over);
+    }
+    stream.set_nodelay(true)?;
     let settings = ConnectionSettings::new(Side::Controller).with_versions(Version::ALL);
     let mut connection = Connection::new(settings, Instant::now());
     let (mut packet_ins, mut bytes) = (0, vec![0; 1 << 16]);
     loop {
-        if !flush(&mut connection, &mut stream) {
-            return;
+        flush(&mut connection, &mut stream)?;
+        let count = stream.read(&mut bytes)?;
+        if count == 0 {
+            return Ok(());
         }
-        match stream.read(&mut bytes) {
-            Ok(0) => return,
-            Ok(count) => connection.receive(&bytes[..count], Instant::now()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => return,
-        }
+        connection.receive(&bytes[..count], Instant::now());
         while let Some(event) = connection.poll_event() {
             let packet_in = match event {
                 Event::Up { version } => {
@@ -134,39 +126,50 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
                     continue;
                 }
                 Event::Message { message: Message::PacketIn(packet_in), .. } => packet_in,
-                Event::Down(_) => return,
+                Event::Down(_) => return Ok(()),
                 Event::Message { .. } | Event::Refused { .. } => continue,
             };
             packet_ins += 1;
-            if let Behaviour::Deaf(last) = behaviour
-                && packet_ins > last
-            {
-                return wait(is_over);
-            }
-            if let Behaviour::Leaves(last) = behaviour
-                && packet_ins > last
-            {
+            match behaviour {
+                Behaviour::Mute => continue,
+                Behaviour::Deaf(last) if packet_ins > last => return wait(is_over),
                 // A copy of the stream is kept by the mock.
-                return stream.shutdown(Shutdown::Both).unwrap();
+                Behaviour::Leaves(last) if packet_ins > last => {
+                    return stream.shutdown(Shutdown::Both);
+                }
+                Behaviour::Hub(time) => std::thread::sleep(time),
+                Behaviour::Stalls(after, time) if packet_ins == after => std::thread::sleep(time),
+                Behaviour::FlowAndPacket => {
+                    let entry = FlowMod::new(FlowModCommand::Add);
+                    connection.send(&Message::FlowMod(entry)).unwrap();
+                }
+                Behaviour::Malformed => {
+                    let version = connection.version().unwrap();
+                    let kind = MessageKind::FlowMod.number(version).unwrap();
+                    let mut frame = vec![version.number(), kind, 0, 16];
+                    frame.resize(16, 0xff);
+                    connection.send_frame(&frame).unwrap();
+                }
+                Behaviour::Stalls(..)
+                | Behaviour::Silent
+                | Behaviour::Garbage
+                | Behaviour::Deaf(_)
+                | Behaviour::Leaves(_) => {}
             }
-            answer(&mut connection, behaviour, packet_ins, &packet_in);
+            answer(&mut connection, &packet_in);
             // An answer does not wait for those to the packet-ins that came with its own.
-            if !flush(&mut connection, &mut stream) {
-                return;
-            }
+            flush(&mut connection, &mut stream)?;
         }
     }
 }
 
-/// Writes what waits to be sent; false where the stream has failed.
-fn flush(connection: &mut Connection, stream: &mut TcpStream) -> bool {
+/// Writes what waits to be sent.
+fn flush(connection: &mut Connection, stream: &mut TcpStream) -> io::Result<()> {
     let waiting = connection.transmit();
-    if stream.write_all(waiting).is_err() {
-        return false;
-    }
+    stream.write_all(waiting)?;
     let count = waiting.len();
     connection.transmitted(count, Instant::now());
-    true
+    Ok(())
 }
 
 /// First requests of every controller.
@@ -182,28 +185,8 @@ fn ask(connection: &mut Connection, has_port_desc: bool) {
     connection.send(&Message::BarrierRequest).unwrap();
 }
 
-fn answer(connection: &mut Connection, behaviour: Behaviour, count: u32, packet_in: &PacketIn) {
-    match behaviour {
-        Behaviour::Mute => return,
-        Behaviour::Hub(time) => std::thread::sleep(time),
-        Behaviour::Stalls(after, time) if count == after => std::thread::sleep(time),
-        Behaviour::FlowAndPacket => {
-            let entry = FlowMod::new(FlowModCommand::Add);
-            connection.send(&Message::FlowMod(entry)).unwrap();
-        }
-        Behaviour::Malformed => {
-            let version = connection.version().unwrap();
-            let kind = MessageKind::FlowMod.number(version).unwrap();
-            let mut frame = vec![version.number(), kind, 0, 16];
-            frame.resize(16, 0xff);
-            connection.send_frame(&frame).unwrap();
-        }
-        Behaviour::Stalls(..)
-        | Behaviour::Silent
-        | Behaviour::Garbage
-        | Behaviour::Deaf(_)
-        | Behaviour::Leaves(_) => {}
-    }
+/// Floods the packet.
+fn answer(connection: &mut Connection, packet_in: &PacketIn) {
     let is_held = packet_in.buffer_id.is_some();
     let body = PacketOut {
         buffer_id: packet_in.buffer_id,
@@ -214,8 +197,9 @@ fn answer(connection: &mut Connection, behaviour: Behaviour, count: u32, packet_
     connection.send_as(Xid(0), &Message::PacketOut(body)).unwrap();
 }
 
-fn wait(is_over: &AtomicBool) {
+fn wait(is_over: &AtomicBool) -> io::Result<()> {
     while !is_over.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(5));
     }
+    Ok(())
 }

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use netdev::sys::affinity;
 use programs::cancel::Cancel;
 use serde_json::json;
@@ -26,10 +26,8 @@ const CLIENTS: usize = 8;
 /// A flow-mod that has not come by then never will.
 const ENTRY_LIMIT: Duration = Duration::from_secs(10);
 
-/// Measures paths one after the other, and then as many at a time as there are clients.
-///
-/// # Errors
-/// The controller refuses a path, an entry does not come, or the run is interrupted.
+/// Measures paths one after the other, and then as many at a time as there are clients. An error
+/// where the controller refuses a path or an entry does not come.
 pub(crate) fn measure(fleet: &FleetPlan, cancel: &Cancel) -> Result<(Values, Times)> {
     let mut rest = rest_of(fleet)?;
     until_empty(&mut rest, SWITCHES, fleet.ready_limit, cancel)?;
@@ -40,22 +38,21 @@ pub(crate) fn measure(fleet: &FleetPlan, cancel: &Cancel) -> Result<(Values, Tim
     let until = Instant::now() + fleet.window;
     while Instant::now() < until {
         cancel.check()?;
-        let path = Path { cookie: cookies.fetch_add(1, Ordering::Relaxed), fleet };
         let begun = Instant::now();
-        path.ask(&mut rest)?;
-        let last = path.until_there(&ring, cancel)?;
+        let cookie = ask_for_path(&mut rest, fleet, &cookies)?;
+        let last = until_there(&ring, cookie, fleet.switches, cancel)?;
         times.record(last.saturating_duration_since(begun).as_nanos() as u64);
     }
     let begun = Instant::now();
     let paths = many(fleet, &cookies, cancel)?;
     let until = Instant::now() + ENTRY_LIMIT;
     let wanted = paths * u64::from(fleet.switches);
-    while (ring.entries() as u64) < wanted && Instant::now() < until {
+    while ring.entries() < wanted && Instant::now() < until {
         ring.check()?;
         cancel.sleep(Duration::from_millis(1))?;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let came = ring.entries() as u64;
+    let came = ring.entries();
     ensure!(came == wanted, "of {wanted} entries {came} came to their switches");
     ring.check()?;
     let values = vec![
@@ -67,57 +64,41 @@ pub(crate) fn measure(fleet: &FleetPlan, cancel: &Cancel) -> Result<(Values, Tim
     Ok((values, times))
 }
 
-/// A path around the ring.
-struct Path<'a> {
-    cookie: u64,
-    fleet: &'a FleetPlan,
-}
-
-impl Path<'_> {
-    /// Asks for an entry at each switch.
-    fn ask(&self, rest: &mut HttpClient) -> Result<()> {
-        for number in 0..self.fleet.switches {
-            let body = self.body(number);
-            let (status, answer) = rest.ask("POST", "/stats/flowentry/add", &body)?;
-            let answer = String::from_utf8_lossy(&answer);
-            ensure!(status == 200, "POST /stats/flowentry/add: {status}: {answer}; asked {body}");
-        }
-        Ok(())
-    }
-
-    fn body(&self, number: u32) -> String {
-        // Each path is for another destination, of so many as a cookie counts.
-        let bytes = self.cookie.to_be_bytes();
-        let mac = bytes[3..].iter().map(|byte| format!(":{byte:02x}")).collect::<String>();
-        json!({
-            "dpid": u64::from(number) + 1,
-            "cookie": self.cookie,
+/// Asks for an entry at each switch, of the next cookie: a path around the ring.
+fn ask_for_path(rest: &mut HttpClient, fleet: &FleetPlan, cookies: &AtomicU64) -> Result<u64> {
+    let cookie = cookies.fetch_add(1, Ordering::Relaxed);
+    // Each path is for another destination, of so many as a cookie counts.
+    let bytes = cookie.to_be_bytes();
+    let mac = bytes[3..].iter().map(|byte| format!(":{byte:02x}")).collect::<String>();
+    for dpid in 1..=fleet.switches {
+        let body = json!({
+            "dpid": dpid,
+            "cookie": cookie,
             "priority": 100,
             "match": {"in_port": 2, "dl_dst": format!("02{mac}")},
             "actions": [{"type": "OUTPUT", "port": 1}],
-        })
-        .to_string()
+        });
+        rest.ask("POST", "/stats/flowentry/add", &body.to_string())?;
     }
+    Ok(cookie)
+}
 
-    /// Waits until all its entries are there; when the last one came.
-    fn until_there(&self, ring: &RingTopology, cancel: &Cancel) -> Result<Instant> {
-        let begun = Instant::now();
-        let count = self.fleet.switches as usize;
-        loop {
-            if let Some(came) = ring.take_entries(self.cookie, count) {
-                return came.into_iter().max().context("a path without an entry");
-            }
-            ring.check()?;
-            if begun.elapsed() > ENTRY_LIMIT {
-                bail!(
-                    "the controller has said that it has added {count} entries, and not all have \
-                     come within {} s",
-                    ENTRY_LIMIT.as_secs()
-                );
-            }
-            cancel.check()?;
-            std::thread::sleep(Duration::from_micros(50));
+/// Waits until all entries of a path are there; when the last one came.
+fn until_there(ring: &RingTopology, cookie: u64, count: u32, cancel: &Cancel) -> Result<Instant> {
+    let begun = Instant::now();
+    loop {
+        if let Some(last) = ring.take_entries(cookie, count) {
+            return Ok(last);
         }
+        ring.check()?;
+        ensure!(
+            begun.elapsed() <= ENTRY_LIMIT,
+            "the controller has said that it has added {count} entries, and not all have come \
+             within {} s",
+            ENTRY_LIMIT.as_secs()
+        );
+        cancel.check()?;
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -130,18 +111,17 @@ fn until_served(
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let (status, answer) = rest.ask("GET", SWITCHES, "")?;
-        ensure!(status == 200, "GET {SWITCHES}: {status}");
-        let known: Vec<u64> =
-            serde_json::from_slice(&answer).with_context(|| format!("GET {SWITCHES}"))?;
-        if known.len() as u64 == u64::from(plan.switches) {
+        let known = rest.get::<Vec<u64>>(SWITCHES)?.len();
+        if known == plan.switches as usize {
             return Ok(());
         }
         ring.check()?;
-        if begun.elapsed() > plan.ready_limit {
-            let (known, all, limit) = (known.len(), plan.switches, plan.ready_limit.as_secs());
-            bail!("the controller knows {known} of {all} switches after {limit} s");
-        }
+        ensure!(
+            begun.elapsed() <= plan.ready_limit,
+            "the controller knows {known} of {} switches after {} s",
+            plan.switches,
+            plan.ready_limit.as_secs()
+        );
         cancel.sleep(Duration::from_millis(5))?;
     }
 }
@@ -154,8 +134,7 @@ fn many(fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cancel) -> Result<u64> 
         emulator::prefer(None);
         let mut rest = rest_of(fleet)?;
         while !is_over.load(Ordering::Relaxed) {
-            let path = Path { cookie: cookies.fetch_add(1, Ordering::Relaxed), fleet };
-            path.ask(&mut rest)?;
+            ask_for_path(&mut rest, fleet, cookies)?;
             asked.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

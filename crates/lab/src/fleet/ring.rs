@@ -5,33 +5,33 @@
 //! these questions leave time for. A link can go down and come up, which both ends tell. It must
 //! never carry anything over a link that is down, nor what is not LLDP: there are no hosts.
 
-use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use channel::{ConnectionSettings, Endpoint, Event, Link, Side, Stream, Tls};
+use anyhow::{Context, Result, bail, ensure};
+use channel::{ConnectionSettings, Event, Link, Side, Stream};
 use netdev::sys::affinity;
 use openflow::message::{PacketIn, PacketInReason};
 use openflow::port::{PortReason, PortState, PortStatus};
-use openflow::{Action, Cookie, Field, Match, Message, PortNo, TableId, Version, Xid};
+use openflow::{Action, Cookie, Field, Match, Message, TableId, Xid};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::FleetPlan;
-use emulator::THREAD_NAME;
-use emulator::is_lldp;
-use emulator::{Identity, Reply};
+use emulator::{Identity, Reply, THREAD_NAME, is_lldp};
 
 /// Packets that may be on their way to one switch.
 const INBOX_MAX: usize = 1_024;
 
 /// One way of a link as REST shows it: a switch and its port, and the same of the other end.
 pub(super) type RingLink = (u64, u32, u64, u32);
+
+/// A frame from a neighbour, and the port at which it arrives.
+type Arriving = (u32, Vec<u8>);
 
 /// Order to the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,28 +43,31 @@ enum Order {
 }
 
 /// Common view of all.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seen {
-    begun: Instant,
-    /// When the first LLDP came from the controller, in nanoseconds since the beginning.
-    first_lldp_ns: AtomicU64,
+    /// When the first LLDP came from the controller.
+    first_lldp: OnceLock<Instant>,
     described: AtomicU32,
     /// Frames that could not be carried, since too many were on their way.
     lost: AtomicU64,
-    /// When entries came, by their cookies.
-    entries: Mutex<HashMap<u64, Vec<Instant>>>,
-    ended: Mutex<Option<String>>,
+    /// For each cookie, the number of entries that have come and when the last one did.
+    entries: Mutex<HashMap<u64, (u32, Instant)>>,
+    ended: OnceLock<String>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is whole after every statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Seen {
+    fn entries(&self) -> MutexGuard<'_, HashMap<u64, (u32, Instant)>> {
+        // The map is whole after every statement.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A ring that runs on a thread of its own, and ends with the value.
 #[derive(Debug)]
 pub(super) struct RingTopology {
     switches: u32,
+    /// When the first switch began to connect.
+    pub(super) begun: Instant,
     orders: watch::Sender<Order>,
     seen: Arc<Seen>,
     thread: Option<JoinHandle<Result<()>>>,
@@ -72,26 +75,15 @@ pub(super) struct RingTopology {
 
 impl RingTopology {
     /// Begins to connect as many switches as the plan has.
-    ///
-    /// # Errors
-    /// There is no thread.
     pub(super) fn start(plan: &FleetPlan) -> Result<Self> {
         ensure!(plan.switches >= 2, "a ring has two switches at least: fleet.switches=2");
         let (orders, received) = watch::channel(Order::Run);
-        let seen = Arc::new(Seen {
-            begun: Instant::now(),
-            first_lldp_ns: AtomicU64::new(u64::MAX),
-            described: AtomicU32::new(0),
-            lost: AtomicU64::new(0),
-            entries: Mutex::default(),
-            ended: Mutex::default(),
-        });
-        let all = Arc::clone(&seen);
-        let plan_of_thread = plan.clone();
+        let (begun, seen) = (Instant::now(), Arc::<Seen>::default());
+        let (plan_of_thread, all) = (plan.clone(), Arc::clone(&seen));
         let thread = std::thread::Builder::new().name(format!("{THREAD_NAME}-ring"));
-        let thread = thread.spawn(move || run(&plan_of_thread, &all, &received));
+        let thread = thread.spawn(move || run(plan_of_thread, &all, &received));
         let thread = Some(thread.context("starting the thread of the ring")?);
-        Ok(Self { switches: plan.switches, orders, seen, thread })
+        Ok(Self { switches: plan.switches, begun, orders, seen, thread })
     }
 
     /// Both ways of all links.
@@ -114,15 +106,9 @@ impl RingTopology {
         at
     }
 
-    /// When the first switch began to connect.
-    pub(super) fn begun(&self) -> Instant {
-        self.seen.begun
-    }
-
     /// When the first LLDP came from the controller.
     pub(super) fn first_lldp(&self) -> Option<Instant> {
-        let ns = self.seen.first_lldp_ns.load(Ordering::Relaxed);
-        (ns != u64::MAX).then(|| self.seen.begun + Duration::from_nanos(ns))
+        self.seen.first_lldp.get().copied()
     }
 
     /// Number of switches that have sent their features.
@@ -130,25 +116,26 @@ impl RingTopology {
         self.seen.described.load(Ordering::Relaxed)
     }
 
-    /// When the entries with this cookie came, if as many have come.
-    pub(super) fn take_entries(&self, cookie: u64, count: usize) -> Option<Vec<Instant>> {
-        let mut entries = lock(&self.seen.entries);
-        let is_whole = entries.get(&cookie).is_some_and(|came| came.len() >= count);
-        if is_whole { entries.remove(&cookie) } else { None }
+    /// When the last of the entries with this cookie came, if as many have come.
+    pub(super) fn take_entries(&self, cookie: u64, count: u32) -> Option<Instant> {
+        let mut entries = self.seen.entries();
+        let (came, last) = *entries.get(&cookie)?;
+        if came < count {
+            return None;
+        }
+        entries.remove(&cookie);
+        Some(last)
     }
 
     /// Number of entries that have come and were not taken.
-    pub(super) fn entries(&self) -> usize {
-        lock(&self.seen.entries).values().map(Vec::len).sum()
+    pub(super) fn entries(&self) -> u64 {
+        self.seen.entries().values().map(|(came, _)| u64::from(*came)).sum()
     }
 
-    /// Whether all is well.
-    ///
-    /// # Errors
-    /// A connection has ended, or packets were lost.
+    /// Fails if a connection has ended or packets were lost.
     pub(super) fn check(&self) -> Result<()> {
-        if let Some(why) = &*lock(&self.seen.ended) {
-            anyhow::bail!("a connection of the ring ended: {why}");
+        if let Some(why) = self.seen.ended.get() {
+            bail!("a connection of the ring ended: {why}");
         }
         let lost = self.seen.lost.load(Ordering::Relaxed);
         ensure!(lost == 0, "{lost} packets found no room on their way around the ring");
@@ -166,56 +153,44 @@ impl Drop for RingTopology {
     }
 }
 
-/// Frame that arrives at a switch from its neighbour.
-struct Arriving {
-    port: u32,
-    frame: Vec<u8>,
-}
-
 /// A switch of the ring.
 struct RingSwitch {
     number: u32,
-    count: u32,
-    version: Version,
-    /// Longest time to the controller's hello.
-    hello_limit: Duration,
+    plan: Rc<FleetPlan>,
     identity: Identity,
     neighbours: Rc<Vec<mpsc::Sender<Arriving>>>,
     inbox: mpsc::Receiver<Arriving>,
     seen: Arc<Seen>,
     /// Whether the links at port 1 and at port 2 are up.
-    is_up: [Cell<bool>; 2],
+    is_up: [bool; 2],
 }
 
-fn run(plan: &FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> Result<()> {
+fn run(plan: FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> Result<()> {
     affinity::allow(None, &plan.cores).context("choosing cores for the emulator")?;
     emulator::prefer(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("starting the emulator")?;
     let (senders, inboxes): (Vec<_>, Vec<_>) =
         (0..plan.switches).map(|_| mpsc::channel(INBOX_MAX)).unzip();
-    let senders = Rc::new(senders);
+    let (plan, senders) = (Rc::new(plan), Rc::new(senders));
     let at_once = Rc::new(Semaphore::new(plan.at_once.max(1) as usize));
     LocalSet::new().block_on(&runtime, async {
         let mut tasks = JoinSet::new();
         for (number, inbox) in (0..plan.switches).zip(inboxes) {
             let switch = RingSwitch {
                 number,
-                count: plan.switches,
-                version: plan.version,
-                hello_limit: plan.ready_limit,
+                plan: Rc::clone(&plan),
                 identity: Identity::new(plan.version, number, 2),
                 neighbours: Rc::clone(&senders),
                 inbox,
                 seen: Arc::clone(seen),
-                is_up: [Cell::new(true), Cell::new(true)],
+                is_up: [true; 2],
             };
-            let (target, tls) = (plan.target.clone(), plan.tls.clone());
             let (orders, at_once, seen) = (orders.clone(), Rc::clone(&at_once), Arc::clone(seen));
             tasks.spawn_local(async move {
-                let ended = switch.serve(&target, tls.as_ref(), orders, &at_once).await;
-                if let Err(why) = ended {
-                    lock(&seen.ended).get_or_insert(files::with_sources(why.as_ref()));
+                if let Err(why) = switch.serve(orders, &at_once).await {
+                    // The first to end is the one that is reported.
+                    let _ = seen.ended.set(files::with_sources(why.as_ref()));
                 }
             });
         }
@@ -225,11 +200,9 @@ fn run(plan: &FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> R
 }
 
 impl RingSwitch {
-    /// One connection, until all are told to go.
+    /// One connection, until all are to go.
     async fn serve(
         mut self,
-        target: &Endpoint,
-        tls: Option<&Tls>,
         mut orders: watch::Receiver<Order>,
         at_once: &Semaphore,
     ) -> Result<()> {
@@ -240,7 +213,7 @@ impl RingSwitch {
             if *orders.borrow() == Order::Stop {
                 return None;
             }
-            Some((permit, Stream::connect(target, tls).await))
+            Some((permit, Stream::connect(&self.plan.target, self.plan.tls.as_ref()).await))
         };
         let mut stop = orders.clone();
         let opened = tokio::select! {
@@ -249,11 +222,11 @@ impl RingSwitch {
             opened = opening => opened,
         };
         let Some((mut permit, stream)) = opened else { return Ok(()) };
-        let stream = stream?;
-        let mut settings = ConnectionSettings::new(Side::Switch).with_versions(&[self.version]);
+        let version = self.plan.version;
+        let mut settings = ConnectionSettings::new(Side::Switch).with_versions(&[version]);
         settings.probe_after = None;
-        settings.hello_deadline = self.hello_limit;
-        let mut link = Link::new(stream, settings);
+        settings.hello_deadline = self.plan.ready_limit;
+        let mut link = Link::new(stream?, settings);
         loop {
             tokio::select! {
                 biased;
@@ -273,7 +246,7 @@ impl RingSwitch {
                     Event::Message { xid, message } => self.answer(xid, &message, &mut link)?,
                     Event::Up { .. } => permit = None,
                     Event::Refused { .. } => {}
-                    Event::Down(why) => anyhow::bail!("switch {}: {why}", self.number + 1),
+                    Event::Down(why) => bail!("switch {}: {why}", self.number + 1),
                 }
             }
             drop(permit.take_if(|_| link.connection().version().is_some()));
@@ -281,40 +254,33 @@ impl RingSwitch {
     }
 
     /// A link has gone down or come up; both its ends say so.
-    fn obey(&self, order: Order, link: &mut Link) -> Result<()> {
+    fn obey(&mut self, order: Order, link: &mut Link) -> Result<()> {
         let Order::Link(number, is_up) = order else { return Ok(()) };
-        let port = match self.number {
-            own if own == number => 1,
-            own if own == (number + 1) % self.count => 2,
+        let index = match self.number {
+            own if own == number => 0,
+            own if own == (number + 1) % self.plan.switches => 1,
             _ => return Ok(()),
         };
-        self.is_up[port as usize - 1].set(is_up);
-        let ports = self.identity.ports();
-        let desc = ports.into_iter().find(|desc| desc.port_no == PortNo(port));
-        let mut desc = desc.context("a switch of the ring has two ports")?;
+        self.is_up[index] = is_up;
+        let mut desc = self.identity.ports().swap_remove(index);
         desc.state.set(PortState::LINK_DOWN, !is_up);
         let status = PortStatus { reason: PortReason::Modify, desc };
-        link.connection().send_as(Xid(0), &Message::PortStatus(status))?;
-        Ok(())
-    }
-
-    fn is_up(&self, port: u32) -> bool {
-        self.is_up.get(port as usize - 1).is_some_and(Cell::get)
+        Ok(link.connection().send_as(Xid(0), &Message::PortStatus(status))?)
     }
 
     /// Turns the neighbour's frame into a packet-in.
-    fn take_in(&self, arriving: Arriving, link: &mut Link) -> Result<()> {
-        if !self.is_up(arriving.port) || link.connection().version().is_none() {
+    fn take_in(&self, (port, frame): Arriving, link: &mut Link) -> Result<()> {
+        if !self.is_up[port as usize - 1] || link.connection().version().is_none() {
             return Ok(());
         }
         let packet_in = PacketIn {
             buffer_id: None,
-            total_len: u16::try_from(arriving.frame.len()).unwrap_or(u16::MAX),
+            total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
             reason: PacketInReason::NoMatch,
             table_id: TableId(0),
             cookie: Cookie(u64::MAX),
-            matching: Match::any().with(Field::InPort, arriving.port.into()),
-            data: arriving.frame,
+            matching: Match::any().with(Field::InPort, port.into()),
+            data: frame,
             userdata: Vec::new(),
             continuation: Vec::new(),
             controller_id: 0,
@@ -327,8 +293,7 @@ impl RingSwitch {
     fn answer(&mut self, xid: Xid, message: &Message, link: &mut Link) -> Result<()> {
         match message {
             Message::PacketOut(out) if is_lldp(&out.data) => {
-                let at_ns = self.seen.begun.elapsed().as_nanos() as u64;
-                self.seen.first_lldp_ns.fetch_min(at_ns, Ordering::Relaxed);
+                self.seen.first_lldp.get_or_init(Instant::now);
                 for action in &out.actions {
                     if let Action::Output { port, .. } = action {
                         self.carry(port.0, &out.data);
@@ -337,7 +302,9 @@ impl RingSwitch {
             }
             Message::FlowMod(entry) if entry.cookie.0 != 0 => {
                 let at = Instant::now();
-                lock(&self.seen.entries).entry(entry.cookie.0).or_default().push(at);
+                let mut entries = self.seen.entries();
+                let (came, last) = entries.entry(entry.cookie.0).or_insert((0, at));
+                (*came, *last) = (*came + 1, at);
             }
             Message::FeaturesRequest => {
                 self.seen.described.fetch_add(1, Ordering::Relaxed);
@@ -353,15 +320,16 @@ impl RingSwitch {
     }
 
     fn carry(&self, port: u32, frame: &[u8]) {
+        let all = self.plan.switches;
         let (neighbour, far_port) = match port {
-            1 => ((self.number + 1) % self.count, 2),
-            2 => ((self.number + self.count - 1) % self.count, 1),
+            1 => ((self.number + 1) % all, 2),
+            2 => ((self.number + all - 1) % all, 1),
             _ => return,
         };
-        if !self.is_up(port) {
+        if !self.is_up[port as usize - 1] {
             return;
         }
-        let arriving = Arriving { port: far_port, frame: frame.to_vec() };
+        let arriving = (far_port, frame.to_vec());
         let sent = self.neighbours.get(neighbour as usize).map(|to| to.try_send(arriving));
         // A neighbour that is gone is found out by itself.
         if let Some(Err(mpsc::error::TrySendError::Full(_))) = sent {

@@ -25,9 +25,6 @@ const LINKS: &str = "/v1.0/topology/links";
 const SIZE_FIRST: u32 = 16;
 
 /// Measures one ring: discovery, a link that goes down, and one that comes up.
-///
-/// # Errors
-/// The controller does not show all links in time, has no such REST, or the run is interrupted.
 pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let mut rest = rest_of(plan)?;
     until_empty(&mut rest, LINKS, plan.ready_limit, cancel)?;
@@ -35,27 +32,23 @@ pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let all = ring.links();
     let known = until_shown(&mut rest, &ring, &all, plan, cancel)?;
     let first = ring.first_lldp().context("links are shown, and no LLDP came: is it this ring?")?;
-    let rest_of_links = |number| {
-        let gone = ring.both_ways(number);
-        all.iter().copied().filter(|link| !gone.contains(link)).collect::<BTreeSet<_>>()
-    };
+    let cut = ring.both_ways(0);
+    let others = all.iter().copied().filter(|link| !cut.contains(link)).collect();
     let went = ring.set_link(0, false);
-    let gone = until_shown(&mut rest, &ring, &rest_of_links(0), plan, cancel)?;
+    let gone = until_shown(&mut rest, &ring, &others, plan, cancel)?;
     let came = ring.set_link(0, true);
     let back = until_shown(&mut rest, &ring, &all, plan, cancel)?;
     let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
     Ok(vec![
         ("topology_s", seconds(first, known)),
-        ("topology_connect_s", seconds(ring.begun(), known)),
+        ("topology_connect_s", seconds(ring.begun, known)),
         ("topology_down_ms", 1e3 * seconds(went, gone)),
         ("topology_up_ms", 1e3 * seconds(came, back)),
     ])
 }
 
-/// The largest ring that the controller discovers in time, up to that of the plan.
-///
-/// # Errors
-/// It does not discover the smallest, has no such REST, or the run is interrupted.
+/// The largest ring that the controller discovers in time, up to that of the plan; an error where
+/// it does not discover the smallest.
 pub(crate) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let mut rest = rest_of(plan)?;
     let mut found: Option<(u32, f64)> = None;
@@ -64,10 +57,7 @@ pub(crate) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> 
         let plan = FleetPlan { switches: size, ..plan.clone() };
         let ring = RingTopology::start(&plan)?;
         match until_shown(&mut rest, &ring, &ring.links(), &plan, cancel) {
-            Ok(known) => {
-                let seconds = known.saturating_duration_since(ring.begun()).as_secs_f64();
-                found = Some((size, seconds));
-            }
+            Ok(known) => found = Some((size, (known - ring.begun).as_secs_f64())),
             // Who is interrupted, or has not discovered the smallest, has no figure.
             Err(error) if cancel.check().is_err() || found.is_none() => return Err(error),
             Err(error) => {
@@ -87,9 +77,6 @@ fn sizes(largest: u32) -> Vec<u32> {
 }
 
 /// The client of the controller's REST.
-///
-/// # Errors
-/// The controller is not said to have one.
 pub(super) fn rest_of(plan: &FleetPlan) -> Result<HttpClient> {
     let address = plan.rest.as_deref();
     let address = address.context(
@@ -109,18 +96,15 @@ pub(super) fn until_empty(
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let (status, body) = rest.ask("GET", path, "")?;
-        let text = String::from_utf8_lossy(&body);
-        ensure!(status == 200, "GET {path}: {status}: {text}");
-        let list: Vec<Value> =
-            serde_json::from_slice(&body).with_context(|| format!("GET {path}: {text:.200}"))?;
-        if list.is_empty() {
+        let count = rest.get::<Vec<Value>>(path)?.len();
+        if count == 0 {
             return Ok(());
         }
-        if begun.elapsed() > limit {
-            let (count, limit) = (list.len(), limit.as_secs());
-            bail!("before any switch connects, GET {path} still has {count} rows after {limit} s");
-        }
+        ensure!(
+            begun.elapsed() <= limit,
+            "before any switch connects, GET {path} still has {count} rows after {} s",
+            limit.as_secs()
+        );
         cancel.sleep(ASK_EVERY)?;
     }
 }
@@ -135,14 +119,13 @@ fn until_shown(
 ) -> Result<Instant> {
     let begun = Instant::now();
     loop {
-        let shown = links(rest)?;
+        let shown = links(&rest.get::<Vec<Value>>(LINKS)?)?;
         let at = Instant::now();
+        ring.check()?;
         if shown == *expected {
-            ring.check()?;
             return Ok(at);
         }
-        ring.check()?;
-        if at.saturating_duration_since(begun) > plan.ready_limit {
+        if at - begun > plan.ready_limit {
             let right = shown.intersection(expected).count();
             bail!(
                 "the controller shows {right} of {} links, and {} that there are not, after {} s; \
@@ -159,52 +142,35 @@ fn until_shown(
 }
 
 /// The links that the controller shows.
-fn links(rest: &mut HttpClient) -> Result<BTreeSet<RingLink>> {
-    let (status, body) = rest.ask("GET", LINKS, "")?;
-    let text = String::from_utf8_lossy(&body);
-    ensure!(status == 200, "GET {LINKS}: {status}: {text}");
-    links_of(&body).with_context(|| format!("GET {LINKS}: {text:.200}"))
-}
-
-fn links_of(body: &[u8]) -> Result<BTreeSet<RingLink>> {
-    let links: Vec<Value> = serde_json::from_slice(body)?;
-    let end = |end: &Value| -> Option<(u64, u32)> {
-        let dpid = u64::from_str_radix(end["dpid"].as_str()?, 16).ok()?;
-        let port = u32::from_str_radix(end["port_no"].as_str()?, 16).ok()?;
-        Some((dpid, port))
-    };
+fn links(shown: &[Value]) -> Result<BTreeSet<RingLink>> {
+    let hex = |digits: &Value| u64::from_str_radix(digits.as_str()?, 16).ok();
+    let end = |end: &Value| Some((hex(&end["dpid"])?, u32::try_from(hex(&end["port_no"])?).ok()?));
     let link = |link: &Value| {
         let ((from, out), (to, arrives)) = (end(&link["src"])?, end(&link["dst"])?);
         Some((from, out, to, arrives))
     };
-    let read = links.iter().map(|it| link(it).with_context(|| format!("no link: {it}")));
-    read.collect()
+    let no_link = |it: &Value| format!("GET {LINKS}: no link: {it}");
+    shown.iter().map(|it| link(it).with_context(|| no_link(it))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::io::{Read as _, Write as _};
-    use std::net::{Ipv4Addr, TcpListener};
     use std::time::Duration;
 
     use programs::cancel::Cancel;
 
-    use super::super::http::HttpClient;
-    use super::{links_of, sizes, until_empty};
+    use super::super::http::{HttpClient, tests::serve};
+    use super::{links, sizes, until_empty};
 
     #[test]
     fn an_earlier_fleet_is_gone_before_the_next_one_connects() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let mut rest = HttpClient::new(&listener.local_addr().unwrap().to_string()).unwrap();
-        let server = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            for list in ["[1,2]", "[1]", "[]", "[1]"] {
-                assert!(stream.read(&mut [0; 1024]).unwrap() > 0, "it asks again");
-                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", list.len());
-                stream.write_all(format!("{head}{list}").as_bytes()).unwrap();
-            }
-        });
+        let (address, server) = serve(&[&[
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[1,2]",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]",
+        ]]);
+        let mut rest = HttpClient::new(&address).unwrap();
         let cancel = Cancel::default();
         until_empty(&mut rest, "/stats/switches", Duration::from_secs(60), &cancel).unwrap();
         let error = until_empty(&mut rest, "/stats/switches", Duration::ZERO, &cancel);
@@ -215,12 +181,14 @@ mod tests {
 
     #[test]
     fn links_are_read_as_ryu_writes_them() {
+        let links =
+            |text: &str| links(&serde_json::from_str::<Vec<serde_json::Value>>(text).unwrap());
         let one = r#"[{"src": {"dpid": "000000000000000a", "port_no": "00000001", "name": "p"},
             "dst": {"dpid": "0000000000000002", "port_no": "00000010"}}]"#;
-        assert_eq!(links_of(one.as_bytes()).unwrap(), BTreeSet::from([(10, 1, 2, 16)]));
-        assert!(links_of(b"[]").unwrap().is_empty());
-        for wrong in ["", "{}", r#"[{"src": {}}]"#, r#"[{"src": {"dpid": 1}}]"#] {
-            assert!(links_of(wrong.as_bytes()).is_err(), "{wrong}");
+        assert_eq!(links(one).unwrap(), BTreeSet::from([(10, 1, 2, 16)]));
+        assert!(links("[]").unwrap().is_empty());
+        for wrong in [r#"[{"src": {}}]"#, r#"[{"src": {"dpid": 1}}]"#] {
+            assert!(links(wrong).is_err(), "{wrong}");
         }
     }
 
