@@ -1,8 +1,8 @@
 //! TCP and UDP from host 1 to host 2 by `iperf3`, and UDP at a fixed offered load by `iperf` 2, as
 //! E1 did it: datagrams of 1,470 bytes; what arrives, loss, and RFC 3550 jitter at the receiver.
 //!
-//! What is counted is what the receiver counted. Of `iperf` 2 the server's own report is read, not
-//! the copy that it sends to the client: that copy has to cross a jammed path.
+//! The receiver counts. Of `iperf` 2 the server's own report is read, not the copy that it sends to
+//! the client: that copy has to cross a jammed path.
 
 use std::time::Duration;
 

@@ -139,7 +139,7 @@ pub(super) fn figures(found: &Found, line_bits: f64) -> Values {
 
 /// The search, then one longer trial beyond a rate that it found, and the load of every part in it:
 /// between the short trials of a search nothing is sent, so that no part is busy all the while.
-/// What was found, and the trial without its values.
+/// That search, and the trial without its values.
 ///
 /// `trial` offers a rate in frames a second for a time in seconds.
 pub(super) fn measure(
