@@ -12,22 +12,24 @@ mod grid;
 mod lines;
 mod mark;
 mod markdown;
-mod markup;
 mod number;
 mod overview;
 mod page;
 mod picture;
+mod ratio;
 #[cfg(test)]
 pub(crate) mod sample;
 mod section;
-mod switch_ratio;
 mod terminal;
 mod verdict;
 
+pub(crate) use self::page::render as page;
 pub(crate) use self::terminal::one_line;
 pub(crate) use lines::json;
 pub(crate) use number::{count, number, times};
 pub(crate) use verdict::{Headline, headlines_of};
+
+use maud::Markup;
 
 use crate::limit::{Limit, Part};
 use crate::results::Results;
@@ -45,8 +47,8 @@ pub struct Form {
 }
 
 /// Every form; the first is the default.
-pub const FORMS: [Form; 6] =
-    [terminal::FORM, markdown::FORM, lines::FORM, lines::JSON, page::FORM, picture::FORM];
+pub const FORMS: &[Form] =
+    &[terminal::FORM, markdown::FORM, lines::FORM, lines::JSON, page::FORM, picture::FORM];
 
 /// The terminal of the reader, and what is wanted there.
 #[derive(Clone, Copy, Debug)]
@@ -60,23 +62,15 @@ pub struct View {
 }
 
 /// The form of that name.
-#[must_use]
 pub fn form(name: &str) -> Option<&'static Form> {
     FORMS.iter().find(|form| form.name == name)
 }
 
 impl Form {
     /// The results in this form.
-    #[must_use]
     pub fn render(&self, results: &Results, view: &View) -> String {
         (self.draw)(results, view)
     }
-}
-
-/// The results as one HTML page; while the campaign runs with its state, and loaded anew by itself.
-#[must_use]
-pub fn page(results: &Results, state: Option<&str>) -> String {
-    page::render(results, state)
 }
 
 /// The limiting part in a few words; with all cores busy besides, that too.
@@ -87,4 +81,36 @@ fn limit_label(limit: &Limit) -> String {
     };
     let busy = if limit.machine_full && is_part { ", all cores busy" } else { "" };
     format!("{}{busy}", limit.part.label())
+}
+
+/// `12 min 5 s, quick`: the duration of a run.
+fn took(results: &Results) -> String {
+    let quick = if results.is_quick { ", quick" } else { "" };
+    format!("{}{quick}", number::duration(results.duration_s))
+}
+
+/// `machine with 2 cores (A CPU), Linux 6.1`: the machine of a run.
+fn machine(results: &Results) -> String {
+    let machine = &results.machine;
+    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
+    let (cores, cpu, kernel) = (machine.cores, &machine.cpu, &machine.kernel);
+    format!("{kind} with {cores} cores ({cpu}), {kernel}")
+}
+
+/// The text of markup, in which what neither HTML nor XML may hold is replaced.
+fn text_of(markup: Markup) -> String {
+    let is_bad = |letter: char| letter.is_control() && !letter.is_whitespace();
+    markup.into_string().replace(is_bad, "\u{fffd}")
+}
+
+/// Values by their keys, in the order in which the keys come first.
+fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in all {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }

@@ -8,10 +8,11 @@ mod ranges;
 mod scale;
 mod sweep;
 
-use super::entry::TableEntry;
-use super::markup::{Markup, markup};
+use maud::{Markup, html};
+
+use super::grouped;
 use super::number::capital;
-use super::section::{MetricTable, Section, TableRow, value_of};
+use super::section::{MetricTable, Section, TableRow, place_on};
 use crate::names::distinct;
 use crate::results::{AxisInfo, Plot, PlotKind};
 
@@ -24,104 +25,101 @@ const WIDTH: f64 = 440.0;
 /// Charts of one plot that stand open; the others are folded.
 const OPEN_MAX: usize = 4;
 
-/// The same kind of chart for each combination of the axes that it leaves open.
-#[derive(Debug)]
-struct Facet<'s, 'a> {
-    /// The combination in words.
-    title: String,
-    /// Its rows.
-    rows: Vec<&'s TableRow<'a>>,
-}
-
-/// A switch: its place in the section, its name, and its colour.
-#[derive(Clone, Copy, Debug)]
-struct Curve<'a> {
-    place: usize,
-    name: &'a str,
-    colour: usize,
-}
-
 /// The charts of a section.
 pub(super) fn charts(section: &Section<'_>, duts: &[&str]) -> Markup {
-    plots(section).iter().map(|plot| chart(section, plot, duts)).collect()
+    html! {
+        @for plot in plots(section) {
+            @if let Some(table) = section.tables.iter().find(|one| one.metric.id == plot.metric) {
+                (chart(section, table, &plot, duts))
+            }
+        }
+    }
 }
 
-fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
-    let Some(table) = section.tables.iter().find(|table| table.metric.id == plot.metric) else {
-        return Markup::default();
-    };
-    let x = section.axes.iter().find(|axis| Some(&axis.name) == plot.x.as_ref());
-    let curves: Vec<Curve<'_>> = section
-        .duts
-        .iter()
-        .enumerate()
-        .map(|(place, name)| {
-            let colour = duts.iter().position(|known| known == name).unwrap_or_default() % 8;
-            Curve { place, name, colour }
-        })
-        .collect();
-    let used = if plot.kind == PlotKind::Cdf { None } else { x };
-    let facets = facets(section, table, used);
+/// The same kind of chart for each combination of the axes that the plot leaves open.
+fn chart(section: &Section<'_>, table: &MetricTable<'_>, plot: &Plot, duts: &[&str]) -> Markup {
+    let x = section.axes.iter().copied().find(|axis| Some(&axis.name) == plot.x.as_ref());
+    let colour = |dut: &&str| duts.iter().position(|known| known == dut).unwrap_or_default() % 8;
+    let colours: Vec<usize> = section.duts.iter().map(colour).collect();
     // One scale for all, so that they can be compared.
-    let entries = table.rows.iter().flat_map(|row| &row.entries).filter_map(TableEntry::figure);
-    let mut values: Vec<f64> = entries.flat_map(extent).collect();
-    let old = table.rows.iter().flat_map(|row| &row.published);
-    values.extend(old.flat_map(|one| [Some(one.value), one.to]).flatten());
+    let mut values: Vec<f64> = table.figures().flat_map(extent).collect();
+    values.extend(table.rows.iter().flat_map(TableRow::published_values));
     let scale = |line| Scale::new(&values, plot.log, line);
-    let draw = |facet: &Facet<'_, '_>| match (plot.kind, x) {
-        (PlotKind::Cdf, _) => cdf::draw(section, table, facet, &curves),
+    let draw = |rows: &[&TableRow<'_>]| match (plot.kind, x) {
+        (PlotKind::Cdf, _) => cdf::draw(section, table, rows, &colours),
         (PlotKind::Sweep, Some(x)) => {
-            sweep::draw(section, table, facet, (x, &scale(sweep::HEIGHTS)), &curves)
+            sweep::draw(section, table, rows, (x, &scale(sweep::HEIGHTS)), &colours)
         }
         (PlotKind::Bars, _) | (PlotKind::Sweep, None) => {
-            ranges::draw(section, table, facet, (x, &scale((0.0, WIDTH))), &curves)
+            ranges::draw(section, table, rows, (x, &scale((0.0, WIDTH))), &colours)
         }
     };
-    let mut drawn: Vec<Markup> = Vec::new();
-    for facet in &facets {
-        let Some(drawing) = draw(facet) else { continue };
-        let title = (!facet.title.is_empty()).then(|| markup!("<h3>{}</h3>", facet.title));
-        drawn.push(markup!("<div class=\"facet\">{}{}</div>", title, drawing));
-    }
+    let open =
+        |axis: &&AxisInfo| plot.kind == PlotKind::Cdf || x.is_none_or(|x| x.name != axis.name);
+    let open: Vec<&AxisInfo> = section.axes.iter().copied().filter(open).collect();
+    let title = |row: &TableRow<'_>| place_on(&open, row.at, false);
+    let facets = grouped(table.rows.iter().map(|row| (title(row), row)));
+    let drawn = facets.iter().filter_map(|(title, rows)| Some((title, draw(rows)?)));
+    let mut drawn: Vec<Markup> = drawn.map(|(title, drawing)| facet(title, &drawing)).collect();
     if drawn.is_empty() {
         return Markup::default();
     }
     let more = drawn.split_off(drawn.len().min(OPEN_MAX));
-    let folded = (!more.is_empty()).then(|| {
-        markup!(
-            "<details><summary>{} more</summary><div class=\"facets\">{}</div></details>",
-            more.len(),
-            more.into_iter().collect::<Markup>()
-        )
-    });
-    let has_lines = matches!(plot.kind, PlotKind::Cdf | PlotKind::Sweep);
-    let legend = has_lines.then(|| legend(table, &curves));
     let name = capital(&table.name());
     let caption = match (plot.kind, x) {
         (PlotKind::Cdf, _) => format!("{}: distribution", capital(&table.values_name())),
         (PlotKind::Bars | PlotKind::Sweep, None) => name,
         (PlotKind::Bars | PlotKind::Sweep, Some(axis)) => format!("{name}, by {}", axis.label),
     };
-    markup!(
-        "<figure class=\"chart\"><figcaption>{}</figcaption>{}<div class=\"facets\">{}</div>{}\
-         <p class=\"soft\">{}</p></figure>",
-        caption,
-        legend,
-        drawn.into_iter().collect::<Markup>(),
-        folded,
-        note(section, table, plot.kind)
-    )
+    html! {
+        figure.chart {
+            figcaption { (caption) }
+            @if matches!(plot.kind, PlotKind::Cdf | PlotKind::Sweep) {
+                (legend(section, table, &colours))
+            }
+            div.facets { @for facet in drawn { (facet) } }
+            @if !more.is_empty() {
+                details {
+                    summary { (more.len()) " more" }
+                    div.facets { @for facet in more { (facet) } }
+                }
+            }
+            p.soft { (note(section, table, plot.kind)) }
+        }
+    }
+}
+
+fn facet(title: &str, drawing: &Markup) -> Markup {
+    html! {
+        div.facet {
+            @if !title.is_empty() { h3 { (title) } }
+            (drawing)
+        }
+    }
 }
 
 /// A drawing of that height.
-fn drawing(label: &str, height: f64, inside: Markup) -> Markup {
-    markup!(
-        "<svg class=\"drawing\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>",
-        WIDTH,
-        height,
-        label,
-        inside
-    )
+fn drawing(label: &str, height: f64, inside: &Markup) -> Markup {
+    html! {
+        svg.drawing viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(label) {
+            (inside)
+        }
+    }
+}
+
+/// A text at a place of a drawing.
+pub(crate) fn label(class: &str, (x, y): (f64, f64), text: &str) -> Markup {
+    html! { text class=(class) x=(tenth(x)) y=(tenth(y)) { (text) } }
+}
+
+/// A path of a drawing.
+pub(crate) fn path(class: &str, line: &str) -> Markup {
+    html! { path class=(class) d=(line) {} }
+}
+
+/// A place in a drawing: a tenth is less than any screen shows.
+pub(crate) fn tenth(place: f64) -> f64 {
+    (10.0 * place).round() / 10.0
 }
 
 /// Meaning of the signs in a chart.
@@ -134,8 +132,7 @@ fn note(section: &Section<'_>, table: &MetricTable<'_>, kind: PlotKind) -> Strin
         ),
         PlotKind::Sweep => format!("Point: the median of the {starts}; band: their range."),
         PlotKind::Bars => {
-            let mut figures = table.rows.iter().flat_map(|row| &row.entries);
-            let has_bound = figures.any(|one| one.figure().is_some_and(|one| one.bound.is_some()));
+            let has_bound = table.figures().any(|figure| figure.bound.is_some());
             let bound = if has_bound { "; dashed line: the most that the links carry" } else { "" };
             let old = if table.has_published() { "; dashed box: published" } else { "" };
             format!("Dot: a {start}; mark: the median; line: the range{bound}{old}.")
@@ -144,50 +141,29 @@ fn note(section: &Section<'_>, table: &MetricTable<'_>, kind: PlotKind) -> Strin
 }
 
 /// The lines of the switches and of the published figures.
-fn legend(table: &MetricTable<'_>, curves: &[Curve<'_>]) -> Markup {
+fn legend(section: &Section<'_>, table: &MetricTable<'_>, colours: &[usize]) -> Markup {
     let one = |class: &str, line: &str, text: &str| {
-        markup!(
-            "<li><svg viewBox=\"0 0 28 8\" aria-hidden=\"true\" class=\"drawing {}\"><path \
-             class=\"{}\" \
-             d=\"M1 4h26\"/></svg>{}</li>",
-            class,
-            line,
-            text
-        )
+        html! {
+            li {
+                svg viewBox="0 0 28 8" aria-hidden="true" class={ "drawing " (class) } {
+                    (path(line, "M1 4h26"))
+                }
+                (text)
+            }
+        }
     };
-    let has_figure = |curve: &&Curve<'_>| {
-        table.rows.iter().any(|row| row.entries[curve.place].figure().is_some())
-    };
-    let curves = curves.iter().filter(has_figure);
-    let mut list: Markup =
-        curves.map(|curve| one(&format!("c{0} d{0}", curve.colour), "line", curve.name)).collect();
     let old = table.rows.iter().flat_map(|row| &row.published);
     let known = distinct(old.map(|one| one.switch.as_str()));
-    if !known.is_empty() {
-        list += one("", "old", &format!("published: {}", known.join("; ")));
-    }
-    markup!("<ul class=\"legend\">{}</ul>", list)
-}
-
-/// The combinations of the axes but one, in the order of the rows.
-fn facets<'s, 'a>(
-    section: &'s Section<'a>,
-    table: &'s MetricTable<'a>,
-    used: Option<&AxisInfo>,
-) -> Vec<Facet<'s, 'a>> {
-    let open = section.axes.iter().filter(|axis| used.is_none_or(|used| used.name != axis.name));
-    let open: Vec<&AxisInfo> = open.collect();
-    let mut facets: Vec<Facet<'s, 'a>> = Vec::new();
-    for row in &table.rows {
-        let values = open.iter().filter_map(|axis| Some((*axis, row.at.get(&axis.name)?)));
-        let words: Vec<String> = values.map(|(axis, value)| value_of(axis, value)).collect();
-        let title = words.join(", ");
-        match facets.iter_mut().find(|facet| facet.title == title) {
-            Some(facet) => facet.rows.push(row),
-            None => facets.push(Facet { title, rows: vec![row] }),
+    html! {
+        ul.legend {
+            @for (dut, (name, colour)) in section.duts.iter().zip(colours).enumerate() {
+                @if table.rows.iter().any(|row| row.figure(dut).is_some()) {
+                    (one(&format!("c{colour} d{colour}"), "line", name))
+                }
+            }
+            @if !known.is_empty() { (one("", "old", &format!("published: {}", known.join("; ")))) }
         }
     }
-    facets
 }
 
 /// A text of at most so many letters.
@@ -203,24 +179,25 @@ pub(crate) fn clipped(text: &str, letters: usize) -> String {
 /// figures are fit for.
 fn plots(section: &Section<'_>) -> Vec<Plot> {
     let has_figures =
-        |plot: &Plot| section.tables.iter().any(|table| table.metric.id == plot.metric);
-    let wanted: Vec<Plot> =
-        section.scenario.plots.iter().filter(|plot| has_figures(plot)).cloned().collect();
+        |plot: &&Plot| section.tables.iter().any(|table| table.metric.id == plot.metric);
+    let wanted = section.scenario.plots.iter().filter(has_figures).cloned();
+    let wanted = distinct(wanted.map(|plot| complete(section, plot)));
     if !wanted.is_empty() {
-        return distinct(wanted.into_iter().map(|plot| complete(section, plot)));
+        return wanted;
     }
+    let is_numeric = |axis: &&AxisInfo| {
+        let mut values = section.points.iter().filter_map(|at| at.get(&axis.name));
+        values.all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
+    };
+    let x = section.axes.iter().copied().find(is_numeric).map(|axis| axis.name.clone());
     let mut plots: Vec<Plot> = Vec::new();
     for table in &section.tables {
-        let metric = table.metric.id.clone();
-        let numeric = section.axes.iter().find(|axis| is_numeric(section, &axis.name));
-        let (kind, x) = match (numeric, section.axes.first()) {
-            (Some(axis), _) => (PlotKind::Sweep, Some(axis.name.clone())),
-            (None, axis) => (PlotKind::Bars, axis.map(|axis| axis.name.clone())),
-        };
-        plots.push(Plot { kind, metric: metric.clone(), x, log: false });
-        let cells = &section.scenario.cells;
-        if cells.iter().flat_map(|cell| &cell.distributions).any(|d| d.metric == metric) {
-            plots.push(Plot { kind: PlotKind::Cdf, metric, x: None, log: false });
+        let metric = &table.metric.id;
+        let plot = |kind| Plot { kind, metric: metric.clone(), x: x.clone(), log: false };
+        plots.push(complete(section, plot(PlotKind::Sweep)));
+        let mut cells = section.scenario.cells.iter().flat_map(|cell| &cell.distributions);
+        if cells.any(|one| one.metric == *metric) {
+            plots.push(complete(section, plot(PlotKind::Cdf)));
         }
     }
     plots
@@ -236,10 +213,4 @@ fn complete(section: &Section<'_>, plot: Plot) -> Plot {
         PlotKind::Bars | PlotKind::Sweep => (PlotKind::Bars, x.or_else(first)),
     };
     Plot { kind, x, ..plot }
-}
-
-fn is_numeric(section: &Section<'_>, axis: &str) -> bool {
-    let values = section.points.iter().filter_map(|at| at.get(axis));
-    let mut numbers = values.map(|value| value.parse::<f64>()).peekable();
-    numbers.peek().is_some() && numbers.all(|number| number.is_ok_and(f64::is_finite))
 }

@@ -11,19 +11,14 @@ use stats::Figure;
 
 use super::number::with_range;
 
-/// The content of a table's cell.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum TableEntry<'a> {
-    /// It was measured.
-    Figure(Box<ShownFigure<'a>>),
-    /// It was not: the words instead of a figure, and the reason.
-    Absent(&'static str, &'a str),
-    /// The run has no such cell, or the cell has no such metric.
-    NotMeasured,
-}
+/// A figure, or the words instead of it with their reason.
+pub(crate) type Entry<'a> = Result<ShownFigure<'a>, (&'static str, &'a str)>;
+
+/// The run has no such cell, or the cell has no such metric.
+pub(crate) const NOT_MEASURED: (&str, &str) = ("not measured", "");
 
 /// A figure with what has to be said beside it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct ShownFigure<'a> {
     /// The samples.
     pub(crate) row: &'a ResultRow,
@@ -36,12 +31,41 @@ pub(crate) struct ShownFigure<'a> {
     /// Starts that the machine spoiled in every attempt. What spoiled them may have spoiled the
     /// others less visibly.
     spoilt: usize,
-    /// Whether it is not above the lab's own floor.
-    pub(crate) is_below_floor: bool,
     /// The part that limited most trials of its method.
     pub(crate) limit: Option<&'a Limit>,
     /// The least of what it can be at most.
     pub(crate) bound: Option<&'a UpperLimit>,
+}
+
+/// The entry of a cell for a metric that `method` yields.
+pub(crate) fn entry<'a>(
+    cell: Option<&'a CellResults>,
+    metric: &str,
+    method: Option<&str>,
+) -> Entry<'a> {
+    let cell = cell.ok_or(NOT_MEASURED)?;
+    if let Some(absence) = cell.state.absence() {
+        return Err(absence);
+    }
+    let Some(row) = cell.row(metric) else {
+        // Why no trial of the method gave a value.
+        let error = trials_of(cell, method).find_map(|trial| trial.error.as_deref());
+        return Err(error.map_or(NOT_MEASURED, |error| ("failed", error)));
+    };
+    let Figure { median, low, high, n } = row.figure().ok_or(NOT_MEASURED)?;
+    let bounds = cell.bounds.iter().filter(|bound| bound.metric == metric);
+    let bound = bounds.min_by(|a, b| a.value.total_cmp(&b.value));
+    // No method that leaves something open goes beyond the arithmetic, but for what was seen.
+    let seen = row.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Ok(ShownFigure {
+        row,
+        value: median,
+        range: (low, bound.map_or(high, |bound| high.min(bound.value.max(seen)))),
+        starts: n,
+        spoilt: spoilt_starts(cell, method),
+        limit: method.and_then(|method| cell.limit(method)),
+        bound,
+    })
 }
 
 impl ShownFigure<'_> {
@@ -50,16 +74,30 @@ impl ShownFigure<'_> {
         with_range(self.value, self.range, decimals)
     }
 
-    /// The error of the clocks of two boxes, where it is not below the figure itself, in the
-    /// metric's unit.
-    pub(crate) fn exceeding_clock_error(&self) -> Option<f64> {
+    /// Whether it is above the lab's own floor and the error of the clocks: else it says nothing
+    /// about the switch.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.is_below_floor() && self.exceeding_clock_error().is_none()
+    }
+
+    /// Whether its trials leave something open, so that its range is wider than its starts.
+    pub(crate) fn leaves_open(&self) -> bool {
+        self.row.resolutions.iter().any(|(low, high)| low < high)
+    }
+
+    fn is_below_floor(&self) -> bool {
+        self.row.floor.is_some_and(|floor| self.value <= floor)
+    }
+
+    /// The error of the clocks of two boxes where it is not below the figure, in the same unit.
+    fn exceeding_clock_error(&self) -> Option<f64> {
         self.row.clock_error.filter(|error| *error >= self.value.abs())
     }
 
     /// Remarks on the figure: floor, clocks, stalls.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        if self.is_below_floor {
+        if self.is_below_floor() {
             remarks.push("below the floor".to_owned());
         }
         if let Some(error) = self.exceeding_clock_error() {
@@ -73,97 +111,35 @@ impl ShownFigure<'_> {
     }
 }
 
-impl<'a> TableEntry<'a> {
-    /// The entry of a cell for a metric that `method` yields.
-    pub(crate) fn new(
-        cell: Option<&'a CellResults>,
-        metric: &'a str,
-        method: Option<&str>,
-    ) -> Self {
-        let Some(cell) = cell else { return Self::NotMeasured };
-        if let Some((word, reason)) = cell.state.absence() {
-            return Self::Absent(word, reason);
-        }
-        let Some(row) = cell.row(metric) else {
-            let failed = error_of(cell, method).map(|error| Self::Absent("failed", error));
-            return failed.unwrap_or(Self::NotMeasured);
-        };
-        let Some(Figure { median, low, high, n }) = row.figure() else {
-            return Self::NotMeasured;
-        };
-        let bound = bound(cell, metric);
-        Self::Figure(Box::new(ShownFigure {
-            row,
-            value: median,
-            range: (low, within(bound, high, row)),
-            starts: n,
-            spoilt: spoilt_starts(cell, method),
-            is_below_floor: row.floor.is_some_and(|floor| median <= floor),
-            limit: method.and_then(|method| cell.limit(method)),
-            bound,
-        }))
-    }
-
-    /// The figure, if there is one.
-    pub(crate) fn figure(&self) -> Option<&ShownFigure<'a>> {
-        match self {
-            Self::Figure(figure) => Some(figure),
-            Self::Absent(..) | Self::NotMeasured => None,
-        }
-    }
-
-    /// The words instead of a figure, and the reason.
-    pub(crate) fn absence(&self) -> Option<(&'static str, &'a str)> {
-        match self {
-            Self::Figure(_) => None,
-            Self::Absent(word, reason) => Some((word, reason)),
-            Self::NotMeasured => Some(("not measured", "")),
-        }
-    }
-}
-
-/// The least of the upper limits of a metric.
-fn bound<'a>(cell: &'a CellResults, metric: &str) -> Option<&'a UpperLimit> {
-    let of_metric = cell.bounds.iter().filter(|bound| bound.metric == metric);
-    of_metric.min_by(|a, b| a.value.total_cmp(&b.value))
-}
-
-/// The upper end of a range: no method that leaves something open goes beyond the arithmetic, but
-/// for what was seen.
-fn within(bound: Option<&UpperLimit>, high: f64, row: &ResultRow) -> f64 {
-    let seen = row.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    bound.map_or(high, |bound| high.min(bound.value.max(seen)))
+/// The trials of a method, or all.
+fn trials_of<'a>(
+    cell: &'a CellResults,
+    method: Option<&str>,
+) -> impl Iterator<Item = &'a TrialRecord> {
+    cell.trials.iter().filter(move |trial| method.is_none_or(|method| method == trial.method))
 }
 
 /// Number of starts in which stalls of the machine spoiled the method's trials in every attempt.
 fn spoilt_starts(cell: &CellResults, method: Option<&str>) -> usize {
-    let of_method = |trial: &&TrialRecord| method.is_none_or(|method| method == trial.method);
     let mut starts: BTreeMap<usize, bool> = BTreeMap::new();
-    for trial in cell.trials.iter().filter(of_method) {
+    for trial in trials_of(cell, method) {
         let is_stalled = trial.error.as_deref().is_some_and(stall::is_error);
         *starts.entry(trial.start).or_insert(true) &= is_stalled;
     }
     starts.values().filter(|is_spoilt| **is_spoilt).count()
 }
 
-/// Why no trial of the method gave a value.
-fn error_of<'a>(cell: &'a CellResults, method: Option<&str>) -> Option<&'a str> {
-    let of_method = |name: &str| method.is_none_or(|method| method == name);
-    let mut trials = cell.trials.iter().filter(|trial| of_method(&trial.method));
-    trials.find_map(|trial| trial.error.as_deref())
-}
-
 /// The method whose trials yield a metric.
 pub(crate) fn method_of<'a>(scenario: &'a ScenarioResults, metric: &str) -> Option<&'a str> {
-    let trials = scenario.cells.iter().flat_map(|cell| &cell.trials);
-    let mut yielding = trials.filter(|trial| trial.values.contains_key(metric));
-    yielding.next().map(|trial| trial.method.as_str())
+    let mut trials = scenario.cells.iter().flat_map(|cell| &cell.trials);
+    let yielding = trials.find(|trial| trial.values.contains_key(metric));
+    yielding.map(|trial| trial.method.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::sample::{add, empty};
-    use super::TableEntry;
+    use super::entry;
     use crate::results::{CellState, Coordinates, UpperLimit};
 
     const STALLED: &str = "the machine stalled for 60 ms";
@@ -186,8 +162,7 @@ mod tests {
             let mut again = cell.trials[0].clone();
             again.error = Some(STALLED.to_owned());
             cell.trials.insert(0, again);
-            let entry = TableEntry::new(Some(&cell), "entries", Some("method-entries"));
-            let figure = entry.figure().unwrap();
+            let figure = entry(Some(&cell), "entries", Some("method-entries")).unwrap();
             (figure.text(0), figure.remarks())
         };
         assert_eq!(shown(0), ("8,191 [8,190–8,192]".to_owned(), vec![]));
@@ -204,8 +179,7 @@ mod tests {
             let (value, by) = (148_810.0, "ports".to_owned());
             cell.bounds.push(UpperLimit { metric: "rate_pps".to_owned(), value, by });
             cell.rows[0].resolutions = samples.iter().map(|s| (s * 0.99, s * 1.05)).collect();
-            let entry = TableEntry::new(Some(&cell), "rate_pps", None);
-            entry.figure().unwrap().text(0)
+            entry(Some(&cell), "rate_pps", None).unwrap().text(0)
         };
         assert_eq!(text(&[130_000.0, 147_000.0]), "138,500 [128,700–148,810]");
         assert_eq!(text(&[130_000.0, 149_000.0]), "139,500 [128,700–149,000]");

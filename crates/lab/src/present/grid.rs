@@ -3,41 +3,32 @@
 //!
 //! It must never say anything that the page does not.
 
-use super::entry::TableEntry;
+use super::entry::Entry;
 use super::findings::{findings, verdict};
-use super::number::{axis_value, duration, number};
+use super::number::{axis_value, number};
+use super::ratio::ratio_text;
 use super::section::{MetricTable, Section, TableRow, sections};
 use super::verdict::lines;
-use crate::results::Results;
+use super::{limit_label, machine, took};
+use crate::results::{AxisInfo, Results};
 
 /// A block of text.
 #[derive(Debug)]
 pub(crate) enum Block {
     /// A heading; the first is that of all.
     Heading(String),
-    /// A paragraph.
     Words(String),
     /// Sentences, or nothing.
     List(Vec<String>),
-    /// A table.
     Table(TextGrid),
 }
 
 /// All that was measured.
 pub(crate) fn blocks(results: &Results) -> Vec<Block> {
-    let (sections, machine) = (sections(results), &results.machine);
-    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
-    let quick = if results.is_quick { ", quick" } else { "" };
-    let run = format!(
-        "Started {}, {}{quick}; {kind} with {} cores ({}), {}, {}; weir {}.",
-        results.started,
-        duration(results.duration_s),
-        machine.cores,
-        machine.cpu,
-        machine.kernel,
-        machine.os,
-        results.weir,
-    );
+    let sections = sections(results);
+    let (started, took, machine) = (&results.started, took(results), machine(results));
+    let (os, weir) = (&results.machine.os, &results.weir);
+    let run = format!("Started {started}, {took}; {machine}, {os}; weir {weir}.");
     let mut all = vec![Block::Heading("Results of weir lab".to_owned()), Block::Words(run)];
     all.push(Block::List(verdict(results, &sections, &lines(&sections))));
     for section in &sections {
@@ -67,129 +58,92 @@ fn conditions(results: &Results) -> Vec<String> {
 }
 
 /// A table of texts; a line end in a text is a line end in its cell.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct TextGrid {
-    /// Its title.
     pub(crate) title: String,
-    /// The headings.
     pub(crate) header: Vec<String>,
     /// Number of the columns with names, which are aligned to the left.
     pub(crate) names: usize,
-    /// The lines.
-    pub(crate) rows: Vec<TextRow>,
-}
-
-/// A line of a table.
-#[derive(Debug, PartialEq)]
-pub(crate) struct TextRow {
-    /// Ends of links to it: one for each row that it shows.
-    pub(crate) anchors: Vec<String>,
-    /// Its cells.
-    pub(crate) texts: Vec<String>,
+    /// The lines, each with the end of a link to it.
+    pub(crate) rows: Vec<(String, Vec<String>)>,
 }
 
 /// The tables of a section: one for each metric, or, where there is one point, one for all.
 pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
     if section.points.len() == 1 {
-        return single(section).into_iter().collect();
+        let first = section.tables.iter().filter_map(|table| Some((table, table.rows.first()?)));
+        let rows: Vec<_> = first.map(|(table, row)| (vec![table.heading()], table, row)).collect();
+        let grid = || grid(section, String::new(), vec!["metric".to_owned()], &rows, true);
+        return (!rows.is_empty()).then(grid).into_iter().collect();
     }
-    section.tables.iter().enumerate().map(|(n, table)| of_metric(section, table, n == 0)).collect()
+    let heading = |axis: &&AxisInfo| match axis.unit.as_str() {
+        "" => axis.label.clone(),
+        unit => format!("{}, {unit}", axis.label),
+    };
+    let place = |row: &TableRow<'_>| -> Vec<String> {
+        let values = section.axes.iter().map(|axis| row.at.get(&axis.name));
+        values.map(|value| value.map_or_else(|| "-".to_owned(), |one| axis_value(one))).collect()
+    };
+    let of_metric = |(n, table): (usize, &MetricTable<'_>)| {
+        let rows: Vec<_> = table.rows.iter().map(|row| (place(row), table, row)).collect();
+        let names = section.axes.iter().map(heading).collect();
+        // The limiting part is that of a method's trials, and so the same for all its metrics: the
+        // first table says it.
+        grid(section, table.heading(), names, &rows, n == 0)
+    };
+    section.tables.iter().enumerate().map(of_metric).collect()
 }
 
-/// The limiting part is that of a method's trials, and so the same for all its metrics: the first
-/// table says it.
-fn of_metric(section: &Section<'_>, table: &MetricTable<'_>, is_first: bool) -> TextGrid {
-    let versus = versus(&table.rows);
-    let mut header: Vec<String> = section.axes.iter().map(axis_heading).collect();
+/// The table of these rows, each with its names.
+fn grid(
+    section: &Section<'_>,
+    title: String,
+    mut header: Vec<String>,
+    rows: &[(Vec<String>, &MetricTable<'_>, &TableRow<'_>)],
+    says_limit: bool,
+) -> TextGrid {
     let names = header.len();
-    header.extend(columns(section, versus, table.has_published()));
-    let row = |row: &TableRow<'_>| {
-        let place = section.axes.iter().map(|axis| {
-            row.at.get(&axis.name).map_or_else(|| "-".to_owned(), |value| axis_value(value))
-        });
-        let values = values(table, row, versus, (table.has_published(), is_first));
-        TextRow { anchors: vec![row.anchor.clone()], texts: place.chain(values).collect() }
+    header.extend(section.duts.iter().map(|dut| (*dut).to_owned()));
+    // The first other switch that the first one has a ratio to.
+    let ratios = rows.iter().filter_map(|(.., row)| row.ratios.iter().position(Option::is_some));
+    let versus = ratios.min();
+    header.extend(versus.map(|dut| format!("{} / {}", section.duts[0], section.duts[dut])));
+    let has_published = rows.iter().any(|(_, table, _)| table.has_published());
+    header.extend(has_published.then(|| "published".to_owned()));
+    let texts = |(names, table, row): &(Vec<String>, &MetricTable<'_>, &TableRow<'_>)| {
+        let decimals = table.metric.decimals;
+        let mut texts = names.clone();
+        texts.extend(row.entries.iter().map(|entry| entry_text(entry, decimals, says_limit)));
+        texts.extend(versus.map(|dut| match &row.ratios[dut] {
+            Some(ratio) => format!("{} ×", ratio_text(ratio)),
+            None => "-".to_owned(),
+        }));
+        texts.extend(has_published.then(|| match row.published_text(decimals) {
+            text if text.is_empty() => "-".to_owned(),
+            text => text.replace("; ", "\n"),
+        }));
+        (row.anchor.clone(), texts)
     };
-    let rows = table.rows.iter().map(row).collect();
-    TextGrid { title: table.heading(), header, names, rows }
-}
-
-fn single(section: &Section<'_>) -> Option<TextGrid> {
-    let rows = || section.tables.iter().flat_map(|table| &table.rows);
-    rows().next()?;
-    let versus = rows().find_map(versus_of);
-    let has_published = section.tables.iter().any(MetricTable::has_published);
-    let mut header = vec!["metric".to_owned()];
-    header.extend(columns(section, versus, has_published));
-    let row = |table: &MetricTable<'_>| {
-        let row = table.rows.first()?;
-        let mut texts = vec![table.heading()];
-        texts.extend(values(table, row, versus, (has_published, true)));
-        Some(TextRow { anchors: vec![row.anchor.clone()], texts })
-    };
-    let rows = section.tables.iter().filter_map(row).collect();
-    Some(TextGrid { title: String::new(), header, names: 1, rows })
-}
-
-/// The column of the first other switch that the first one has a ratio to.
-fn versus(rows: &[TableRow<'_>]) -> Option<usize> {
-    rows.iter().filter_map(versus_of).min()
-}
-
-fn versus_of(row: &TableRow<'_>) -> Option<usize> {
-    row.ratios.iter().position(Option::is_some)
-}
-
-fn axis_heading(axis: &crate::results::AxisInfo) -> String {
-    if axis.unit.is_empty() { axis.label.clone() } else { format!("{}, {}", axis.label, axis.unit) }
-}
-
-fn columns(section: &Section<'_>, versus: Option<usize>, has_published: bool) -> Vec<String> {
-    let mut columns: Vec<String> = section.duts.iter().map(|dut| (*dut).to_owned()).collect();
-    if let (Some(first), Some(other)) = (section.duts.first(), versus) {
-        columns.push(format!("{first} / {}", section.duts[other]));
-    }
-    if has_published {
-        columns.push("published".to_owned());
-    }
-    columns
-}
-
-fn values(
-    table: &MetricTable<'_>,
-    row: &TableRow<'_>,
-    versus: Option<usize>,
-    (has_published, says_limit): (bool, bool),
-) -> Vec<String> {
-    let decimals = table.metric.decimals;
-    let mut texts: Vec<String> =
-        row.entries.iter().map(|entry| entry_text(entry, decimals, says_limit)).collect();
-    if let Some(other) = versus {
-        let ratio = row.ratios.get(other).and_then(Option::as_ref);
-        texts.push(ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{} ×", ratio.text())));
-    }
-    if has_published {
-        let text = row.published_text(decimals);
-        texts.push(if text.is_empty() { "-".to_owned() } else { text.replace("; ", "\n") });
-    }
-    texts
+    TextGrid { title, header, names, rows: rows.iter().map(texts).collect() }
 }
 
 /// An entry in words.
-fn entry_text(entry: &TableEntry<'_>, decimals: usize, says_limit: bool) -> String {
-    if let Some((word, reason)) = entry.absence() {
-        // One method may fail alone; the reasons of whole cells stand in a list of their own.
-        let why = reason.lines().next().filter(|_| word == "failed");
-        return why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));
-    }
-    let Some(figure) = entry.figure() else { return String::new() };
+fn entry_text(entry: &Entry<'_>, decimals: usize, says_limit: bool) -> String {
+    let figure = match entry {
+        Ok(figure) => figure,
+        Err((word, reason)) => {
+            // One method may fail alone; the reasons of whole cells stand in a list of their own.
+            let why = reason.lines().next().filter(|_| *word == "failed");
+            return why.map_or_else(|| (*word).to_owned(), |why| format!("{word}: {why}"));
+        }
+    };
     let mut lines = vec![figure.text(decimals)];
     lines.extend(figure.remarks());
     if let Some(bound) = figure.bound {
         lines.push(format!("at most {} ({})", number(bound.value, decimals), bound.by));
     }
     if let Some(limit) = figure.limit.filter(|_| says_limit) {
-        lines.push(format!("limit: {}", crate::present::limit_label(limit)));
+        lines.push(format!("limit: {}", limit_label(limit)));
     }
     lines.join("\n")
 }

@@ -4,10 +4,11 @@
 //! reason.
 
 use serde_json::{Value, json};
+use stats::Comparison;
 
-use super::entry::TableEntry;
+use super::entry::NOT_MEASURED;
+use super::ratio::ratio;
 use super::section::{MetricTable, Section, TableRow, sections};
-use super::switch_ratio::SwitchRatio;
 use super::{Form, View, limit_label};
 use crate::results::Results;
 
@@ -55,21 +56,23 @@ fn line(
     row: &TableRow<'_>,
     place: usize,
 ) -> Option<Value> {
-    let (entry, metric) = (&row.entries[place], table.metric);
+    let (dut, metric) = (section.duts[place], table.metric);
     let mut line = json!({
         "row": row.anchor, "scenario": section.scenario.id, "at": row.at, "metric": metric.id,
-        "unit": metric.unit, "dut": section.duts[place],
+        "unit": metric.unit, "dut": dut,
     });
-    let Some(figure) = entry.figure() else {
-        let (word, reason) = entry.absence().filter(|_| *entry != TableEntry::NotMeasured)?;
-        line["absent"] = format!("{word}: {reason}").into();
-        return Some(line);
+    let figure = match &row.entries[place] {
+        Ok(figure) => figure,
+        Err(NOT_MEASURED) => return None,
+        Err((word, reason)) => {
+            line["absent"] = format!("{word}: {reason}").into();
+            return Some(line);
+        }
     };
-    let beside = row.entries.iter().enumerate().filter_map(|(other, entry)| {
-        let ratio = SwitchRatio::new(figure, entry.figure()?, metric.better);
-        let SwitchRatio { ratio, interval: (low, high), .. } = ratio.filter(|_| other != place)?;
-        let dut = section.duts[other];
-        Some(json!({ "dut": dut, "ratio": ratio, "low": low, "high": high }))
+    let others = section.duts.iter().enumerate().filter(|(other, _)| *other != place);
+    let beside = others.filter_map(|(other, dut)| {
+        let Comparison { estimate, low, high, .. } = ratio(figure, row.figure(other)?)?;
+        Some(json!({ "dut": dut, "ratio": estimate, "low": low, "high": high }))
     });
     line["beside"] = beside.collect();
     line["value"] = figure.value.into();

@@ -1,13 +1,9 @@
-//! Marks of a figure: the sign of the part that limited it, and whether it is the best of its row.
-//!
-//! It must never mark as best what the starts do not carry.
+//! Marks of a figure: the signs of a remark and of the part that limited it, and their meaning.
 
-use super::entry::{ShownFigure, TableEntry};
+use super::entry::ShownFigure;
 use super::number::short_with_range;
-use super::section::{Section, is_reference};
-use super::switch_ratio::{Standing, SwitchRatio};
 use crate::limit::Part;
-use crate::results::Better;
+use crate::names::distinct;
 
 /// The sign of a part that limits, and its words.
 pub(crate) fn mark(part: Part) -> Option<(&'static str, &'static str)> {
@@ -31,38 +27,19 @@ pub(crate) fn marked(figure: &ShownFigure<'_>, decimals: usize) -> (String, Stri
     (short_with_range(figure.value, figure.range, decimals), format!("{remark}{sign}"))
 }
 
-/// A legend's words where ranges are wider than their starts.
-pub(crate) const OPEN: &str = "ranges reach to what trials leave open, as a search between the \
-                               load that passes and the one that fails";
-
-/// Whether the trials of a figure leave something open.
-pub(crate) fn leaves_open(figure: &ShownFigure<'_>) -> bool {
-    figure.row.resolutions.iter().any(|(low, high)| low < high)
-}
-
-/// Whether each entry of a row, with the place of its switch, is the best: better than each of the
-/// others by the comparison of their starts. The path without a switch is no competitor; beside a
-/// figure with a remark none is the best.
-pub(crate) fn best(
-    section: &Section<'_>,
-    entries: &[(usize, Option<&TableEntry<'_>>)],
-    better: Better,
-) -> Vec<bool> {
-    let figures: Vec<Option<&ShownFigure<'_>>> = entries
-        .iter()
-        .map(|(dut, entry)| entry.filter(|_| !is_reference(section.duts[*dut]))?.figure())
-        .collect();
-    let is_better = |one: &ShownFigure<'_>, other: &ShownFigure<'_>| {
-        let ratio = SwitchRatio::new(one, other, better);
-        let is_sure = one.remarks().is_empty() && other.remarks().is_empty();
-        is_sure && ratio.is_some_and(|ratio| ratio.standing == Standing::Better)
-    };
-    let is_best = |at: usize| {
-        let others = figures.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<_> = others.filter_map(|(_, figure)| *figure).collect();
-        figures[at].is_some_and(|one| {
-            !others.is_empty() && others.iter().all(|other| is_better(one, other))
-        })
-    };
-    (0..figures.len()).map(is_best).collect()
+/// Meaning of the signs beside these figures; `more` is where the remarks stand in words.
+pub(crate) fn signs(figures: &[&ShownFigure<'_>], more: &str) -> Vec<String> {
+    let limits = figures.iter().filter_map(|figure| mark(figure.limit?.part));
+    let limits = distinct(limits.map(|(sign, words)| format!("{sign} {words}")));
+    let limits = (!limits.is_empty()).then(|| format!("at its limit: {}", limits.join(", ")));
+    let has_remark = figures.iter().any(|figure| !figure.remarks().is_empty());
+    let why = "below the floor, clock error or doubtful";
+    let remark = has_remark.then(|| format!("? not compared: {why}{more}"));
+    let is_open = figures.iter().any(|figure| figure.leaves_open());
+    let open = is_open.then(|| {
+        "ranges reach to what trials leave open, as a search between the load that passes and the \
+         one that fails"
+            .to_owned()
+    });
+    [limits, remark, open].into_iter().flatten().collect()
 }

@@ -2,8 +2,6 @@
 //!
 //! Texts from outside are escaped: none becomes a tag, a link or the end of a table's cell.
 
-use std::fmt::Write;
-
 use super::grid::{Block, TextGrid, blocks};
 use super::{Form, View};
 use crate::results::Results;
@@ -32,7 +30,7 @@ fn render(results: &Results) -> String {
 
 fn list(out: &mut String, sentences: &[String]) {
     for sentence in sentences {
-        let _ = writeln!(out, "- {}", escape(sentence));
+        *out += &format!("- {}\n", escape(sentence));
     }
     if !sentences.is_empty() {
         out.push('\n');
@@ -41,19 +39,18 @@ fn list(out: &mut String, sentences: &[String]) {
 
 fn table(out: &mut String, grid: &TextGrid) {
     if !grid.title.is_empty() {
-        let _ = writeln!(out, "**{}**\n", escape(&grid.title));
+        *out += &format!("**{}**\n\n", escape(&grid.title));
     }
     let line = |texts: &[String]| {
         let cells =
             texts.iter().map(|text| text.lines().map(escape).collect::<Vec<_>>().join("<br>"));
         cells.collect::<Vec<_>>().join(" | ")
     };
-    let _ = writeln!(out, "| {} |", line(&grid.header));
     let rule = (0..grid.header.len()).map(|n| if n < grid.names { "---" } else { "--:" });
-    let _ = writeln!(out, "|{}|", rule.collect::<Vec<_>>().join("|"));
-    for row in &grid.rows {
-        let anchors = row.anchors.iter().map(|anchor| format!("<a id=\"{anchor}\"></a>"));
-        let _ = writeln!(out, "| {}{} |", anchors.collect::<String>(), line(&row.texts));
+    let rule = rule.collect::<Vec<_>>().join("|");
+    *out += &format!("| {} |\n|{rule}|\n", line(&grid.header));
+    for (anchor, texts) in &grid.rows {
+        *out += &format!("| <a id=\"{anchor}\"></a>{} |\n", line(texts));
     }
     out.push('\n');
 }

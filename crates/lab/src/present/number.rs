@@ -1,12 +1,15 @@
 //! Numbers as readers see them: grouped digits, no more decimals than the metric has.
 //!
-//! It must never print a figure that is not zero as a row of zeros.
+//! It must never print a figure that is not zero as a row of zeros, nor one of hundreds of digits.
 
 /// `1,234.5`: the value with that many decimals, its digits in groups of three. A value that would
-/// be all zeros gets the decimals of its first two digits, an infinite one says so.
-#[must_use]
+/// be all zeros gets the decimals of its first two digits, a very small or large one an exponent,
+/// an infinite one says so.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
-    fixed(value, decimals.max(needed(value)))
+    match value.is_finite() && is_extreme(value) {
+        true => format!("{value:.2e}"),
+        false => fixed(value, decimals.max(needed(value))),
+    }
 }
 
 /// The value with these decimals, whatever they leave of it.
@@ -34,21 +37,30 @@ fn fixed(value: f64, decimals: usize) -> String {
     text
 }
 
+/// Whether nobody would count its digits.
+pub(crate) fn is_extreme(value: f64) -> bool {
+    let size = value.abs();
+    size >= 1e15 || size > 0.0 && size < 1e-9
+}
+
 /// A value with its range, all with the same decimals: `0.49 [0.47–0.51]`; the value alone where
 /// there is no range.
-#[must_use]
 pub(crate) fn with_range(value: f64, (low, high): (f64, f64), decimals: usize) -> String {
-    let decimals = decimals.max(needed(if value == 0.0 { high } else { value }));
-    let [value, low, high] = [value, low, high].map(|one| fixed(one, decimals));
+    let needed = decimals.max(needed(if value == 0.0 { high } else { value }));
+    let is_extreme = is_extreme(value.abs().max(high.abs()));
+    let text = |one| if is_extreme { number(one, decimals) } else { fixed(one, needed) };
+    let [value, low, high] = [value, low, high].map(text);
     if low == high { value } else { format!("{value} [{low}–{high}]") }
 }
 
 /// The same in a table for a terminal: from 10,000 on in thousands or millions, as long as that
 /// leaves a range, else with the fewest decimals that do; and of what has more decimals than its
 /// first three digits take these only.
-#[must_use]
 pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: usize) -> String {
     let size = value.abs().max(high.abs());
+    if is_extreme(size) {
+        return with_range(value, (low, high), decimals);
+    }
     let (unit, sign) = match size {
         size if size >= 1e7 => (1e6, "M"),
         size if size >= 1e4 => (1e3, "k"),
@@ -78,11 +90,10 @@ fn needed(value: f64) -> usize {
         return 0;
     }
     let first = (-size.log10()).ceil();
-    if first > 8.0 { 0 } else { first as usize }
+    if first > 9.0 { 0 } else { first as usize }
 }
 
 /// A ratio: `0.087`, `0.87`, `1.31`, `41.8`, `1,250`.
-#[must_use]
 pub(crate) fn times(ratio: f64) -> String {
     let decimals = match ratio.abs() {
         size if size < 0.1 => 3,
@@ -94,7 +105,6 @@ pub(crate) fn times(ratio: f64) -> String {
 }
 
 /// A value of an axis: whole numbers from 10,000 on are grouped, all else is as it was written.
-#[must_use]
 pub(crate) fn axis_value(text: &str) -> String {
     match text.parse::<u64>() {
         Ok(value) if value >= 10_000 && text.len() <= 15 => number(value as f64, 0),
@@ -103,20 +113,17 @@ pub(crate) fn axis_value(text: &str) -> String {
 }
 
 /// The text with a capital letter, to begin a sentence or a heading.
-#[must_use]
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// `1 start`, `3 starts`.
-#[must_use]
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", number(n as f64, 0), if n == 1 { one } else { many })
 }
 
 /// Seconds as people say them: `48 s`, `12 min 5 s`, `2 h 10 min`.
-#[must_use]
 pub(crate) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "unknown".to_owned();
@@ -140,12 +147,12 @@ mod tests {
             with_range(487.0, (467.2, 515.0), 0),
             with_range(0.0, (0.0, 0.000_4), 1),
             with_range(7.0, (7.0, 7.0), 0),
+            with_range(5e-14, (0.0, 2.5), 1),
+            with_range(5e-14, (0.0, 6e-14), 1),
         ];
-        assert_eq!(
-            texts,
-            ["0.01 [0.01–0.01]", "487 [467–515]", "0.0000 [0.0000–0.0004]", "7"]
-                .map(|text| if text == "0.01 [0.01–0.01]" { "0.01" } else { text })
-        );
+        let expected = ["0.01", "487 [467–515]", "0.0000 [0.0000–0.0004]", "7", "0.0 [0.0–2.5]"];
+        assert_eq!(texts[..5], expected);
+        assert_eq!(texts[5], "5.00e-14 [0.0–6.00e-14]");
         let short = [
             short_with_range(147_123.0, (129_000.0, 149_000.0), 0),
             short_with_range(28_412.3, (27_000.0, 29_000.9), 1),
@@ -157,6 +164,7 @@ mod tests {
             short_with_range(0.04, (0.01, 0.3), 1),
             short_with_range(0.0, (0.0, 1.6), 1),
             short_with_range(0.0, (0.0, 0.0), 0),
+            short_with_range(2e300, (1e300, 3e300), 1),
         ];
         assert_eq!(
             short,
@@ -171,6 +179,7 @@ mod tests {
                 "0.04 [0.01–0.30]",
                 "0.0 [0.0–1.6]",
                 "0",
+                "2.00e300 [1.00e300–3.00e300]",
             ]
         );
     }
@@ -189,8 +198,15 @@ mod tests {
         assert_eq!(number(0.004, 2), "0.004");
         assert_eq!(number(0.4, 0), "0.4");
         assert_eq!(number(0.25, 2), "0.25");
-        assert_eq!(number(1e-30, 2), "0.00");
+        assert_eq!(number(4e-9, 2), "0.000000004");
         assert_eq!(number(f64::INFINITY, 2), "infinite");
+    }
+
+    #[test]
+    fn a_very_large_or_small_value_has_an_exponent() {
+        assert_eq!(number(999_999_999_999_999.0, 0), "999,999,999,999,999");
+        let texts = [1e15, -1.5e300, 9e-10, 1e-300].map(|value| number(value, 2));
+        assert_eq!(texts, ["1.00e15", "-1.50e300", "9.00e-10", "1.00e-300"]);
     }
 
     #[test]

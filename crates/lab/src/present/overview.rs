@@ -7,14 +7,14 @@
 
 use stats::range_confidence;
 
-use super::entry::TableEntry;
-use super::findings::main_findings;
-use super::mark::{OPEN, best, leaves_open, mark, marked};
+use super::entry::{NOT_MEASURED, ShownFigure};
+use super::grid::TextGrid;
+use super::mark::{marked, signs};
 use super::number::{axis_value, capital, count};
-use super::section::{MetricTable, Section, TableRow};
-use super::switch_ratio::SwitchRatio;
+use super::ratio::{best, ratio_text};
+use super::section::{MetricTable, Section, TableRow, is_reference, place_on};
 use super::verdict::headlines;
-use crate::limit::Part;
+use crate::names::distinct;
 use crate::results::{AxisInfo, Coordinates};
 
 /// Lines of a scenario, and columns of figures, at most.
@@ -26,21 +26,6 @@ const METHODS_MIN: usize = 3;
 
 /// Around what a terminal shows in bold; of no width.
 pub(crate) const BOLD: char = '\u{2060}';
-
-/// The lines of a scenario.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Overview {
-    /// The headings; those that name the row come first.
-    pub(crate) header: Vec<String>,
-    /// Number of the columns with names.
-    pub(crate) names: usize,
-    /// The rows.
-    pub(crate) rows: Vec<Vec<String>>,
-    /// Words below the table: signs, starts, and how much is left out.
-    pub(crate) legend: String,
-    /// Sentences made from the rows.
-    pub(crate) sentences: Vec<String>,
-}
 
 /// The points of so many cells: the last axes keep their first value until it is enough; of one
 /// axis with too many values some that lie as far from each other as from both ends.
@@ -67,12 +52,12 @@ fn chosen<'a>(
 }
 
 /// The axes on which points differ.
-fn varying<'s>(section: &'s Section<'_>, points: &[&Coordinates]) -> Vec<&'s AxisInfo> {
+fn varying<'a>(section: &Section<'a>, points: &[&Coordinates]) -> Vec<&'a AxisInfo> {
     let differs = |axis: &&AxisInfo| {
         let first = points.first().and_then(|at| at.get(&axis.name));
         points.iter().any(|at| at.get(&axis.name) != first)
     };
-    section.axes.iter().filter(differs).collect()
+    section.axes.iter().copied().filter(differs).collect()
 }
 
 /// A metric with its unit, in few letters.
@@ -80,77 +65,62 @@ fn name(table: &MetricTable<'_>) -> String {
     capital(&table.name()).replace("packets/s", "pps")
 }
 
-/// Figures and the entries that have none, as they are collected.
-struct Cells<'s, 'a> {
-    section: &'s Section<'a>,
-    marks: Vec<Part>,
-    starts: Vec<usize>,
-    /// Whether one of them has a remark.
-    has_remark: bool,
-    /// Whether one of them has a range beyond its starts.
-    leaves_open: bool,
-    /// The switches of published figures.
-    published: Vec<&'a str>,
+/// The figures that stand in an overview, and the switches of the published ones.
+#[derive(Default)]
+struct Shown<'s, 'a> {
+    figures: Vec<&'s ShownFigure<'a>>,
+    published: Vec<&'s str>,
 }
 
-impl<'a> Cells<'_, 'a> {
-    /// The text of an entry; `is_best` where it is better than all others of its row.
-    fn text(&mut self, entry: Option<&TableEntry<'_>>, decimals: usize, is_best: bool) -> String {
-        let Some(figure) = entry.and_then(TableEntry::figure) else {
-            let word = entry.and_then(TableEntry::absence).map_or("-", |(word, _)| word);
-            return if word == "not measured" { "-".to_owned() } else { word.to_owned() };
-        };
-        if !self.starts.contains(&figure.starts) {
-            self.starts.push(figure.starts);
+impl<'s, 'a> Shown<'s, 'a> {
+    /// The texts of a line's figures, each of a switch by its place in a row.
+    fn texts(
+        &mut self,
+        section: &Section<'_>,
+        table: &MetricTable<'_>,
+        cells: &[(usize, Option<&'s TableRow<'a>>)],
+    ) -> Vec<String> {
+        let figure = |(dut, row): &(usize, Option<&'s TableRow<'a>>)| (*row)?.figure(*dut);
+        let compared = cells.iter().map(|cell| {
+            // The path without a switch is no competitor.
+            figure(cell).filter(|_| !is_reference(section.duts[cell.0]))
+        });
+        let best = best(&compared.collect::<Vec<_>>(), table.metric.better);
+        let mut texts = Vec::new();
+        for (cell, is_best) in cells.iter().zip(best) {
+            let Some(figure) = figure(cell) else {
+                let absence = cell.1.and_then(|row| row.entries[cell.0].as_ref().err());
+                let word = absence.map_or("-", |(word, _)| *word);
+                texts.push(if word == NOT_MEASURED.0 { "-" } else { word }.to_owned());
+                continue;
+            };
+            self.figures.push(figure);
+            let (text, marks) = marked(figure, table.metric.decimals);
+            texts.push(if is_best { format!("{BOLD}{text}{BOLD}{marks}") } else { text + &marks });
         }
-        self.leaves_open |= leaves_open(figure);
-        self.has_remark |= !figure.remarks().is_empty();
-        let part = figure.limit.map_or(Part::None, |limit| limit.part);
-        if mark(part).is_some() && !self.marks.contains(&part) {
-            self.marks.push(part);
-        }
-        let (text, marks) = marked(figure, decimals);
-        if is_best { format!("{BOLD}{text}{BOLD}{marks}") } else { text + &marks }
+        texts
     }
 
-    /// The signs, the starts, and what is left out.
-    fn legend(&self, left_out: usize) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        let (least, most) = (self.starts.iter().min(), self.starts.iter().max());
-        if let (Some(least), Some(most)) = (least, most) {
-            let is_held = self.section.scenario.is_held;
-            let (one, many) = self.section.turns();
-            let starts = if least == most {
-                count(*most, one, many)
-            } else {
-                format!("{least} to {most} {many}")
-            };
-            let held = (100.0 * range_confidence(*least)).round();
-            parts.push(match least {
-                // Another start may lie beyond all turns of this one.
-                _ if is_held => format!("Median of {starts} of one start [lowest–highest]"),
-                1 => format!("Median of {starts} [lowest–highest]; one start has no range"),
-                _ => format!(
-                    "Median of {starts} [lowest–highest]: {held} of 100 such ranges hold the true \
-                     median"
-                ),
-            });
-        }
-        let signs = self.marks.iter().filter_map(|part| mark(*part));
-        let signs: Vec<String> = signs.map(|(sign, words)| format!("{sign} {words}")).collect();
-        if !signs.is_empty() {
-            parts.push(format!("at its limit: {}", signs.join(", ")));
-        }
-        if self.leaves_open {
-            parts.push(OPEN.to_owned());
-        }
-        if self.has_remark {
-            let why = "below the floor, clock error or doubtful, as --all says";
-            parts.push(format!("? not compared: {why}"));
-        }
+    /// The published figures of a row; their switches stand below the table.
+    fn published(&mut self, table: &MetricTable<'_>, row: Option<&'s TableRow<'_>>) -> String {
+        let switches = row.iter().flat_map(|row| &row.published).map(|one| one.switch.as_str());
+        self.published.extend(switches);
+        let range = row.and_then(|row| row.published_range(table.metric.decimals));
+        range.unwrap_or_else(|| "-".to_owned())
+    }
+
+    /// The signs, the starts, and how many of the section's figures are left out.
+    fn legend(&self, section: &Section<'_>) -> String {
+        let starts = || self.figures.iter().map(|figure| figure.starts);
+        let mut parts = Vec::new();
+        parts.extend(starts().min().zip(starts().max()).map(|of| starts_text(section, of)));
+        parts.extend(signs(&self.figures, ", as --all says"));
         if !self.published.is_empty() {
-            parts.push(format!("{PUBLISHED}: {}", self.published.join("; ")));
+            let switches = distinct(self.published.iter().copied());
+            parts.push(format!("{PUBLISHED}: {}", switches.join("; ")));
         }
+        let all = section.tables.iter().flat_map(MetricTable::figures).count();
+        let left_out = all.saturating_sub(self.figures.len());
         if left_out > 0 {
             parts.push(format!("{} more with --all", count(left_out, "figure", "figures")));
         }
@@ -158,179 +128,138 @@ impl<'a> Cells<'_, 'a> {
     }
 }
 
-/// The lines of a section.
-pub(crate) fn overview(section: &Section<'_>) -> Overview {
-    let headlines = headlines(section);
-    let (marks, starts, published) = (Vec::new(), Vec::new(), Vec::new());
-    let (has_remark, leaves_open) = (false, false);
-    let mut cells = Cells { section, marks, starts, has_remark, leaves_open, published };
-    let by_method = headlines.len() >= METHODS_MIN;
-    let mut found = if by_method {
-        cells.by_metric(&headlines[..headlines.len().min(ROWS_MAX)])
-    } else {
-        // More points leave no room for more than the first.
-        let tables = if section.points.len() > 1 {
-            &headlines[..1.min(headlines.len())]
-        } else {
-            &headlines
-        };
-        cells.by_point(tables)
+/// The starts of a figure, and how sure a range of the fewest of them is.
+fn starts_text(section: &Section<'_>, (least, most): (usize, usize)) -> String {
+    let (one, many) = section.turns();
+    let starts = match least == most {
+        true => count(most, one, many),
+        false => format!("{least} to {most} {many}"),
     };
-    let all = section.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.entries);
-    let all = all.filter(|entry| entry.figure().is_some()).count();
-    let shown =
-        found.rows.iter().flatten().filter(|text| text.contains(|c: char| c.is_ascii_digit()));
-    let shown = shown.count().saturating_sub(found.names_with_digits());
-    found.legend = cells.legend(all.saturating_sub(shown));
-    found.sentences = main_findings(section);
-    found
+    let held = (100.0 * range_confidence(least)).round();
+    match least {
+        // Another start may lie beyond all turns of this one.
+        _ if section.scenario.is_held => {
+            format!("Median of {starts} of one start [lowest–highest]")
+        }
+        1 => format!("Median of {starts} [lowest–highest]; one start has no range"),
+        _ => format!(
+            "Median of {starts} [lowest–highest]: {held} of 100 such ranges hold the true median"
+        ),
+    }
 }
 
-impl Overview {
-    /// Names and published figures are no figures of the run.
-    fn names_with_digits(&self) -> usize {
-        let is_other = |at: usize| {
-            let head = self.header.get(at).map_or("", String::as_str);
-            at < self.names || head.starts_with(PUBLISHED) || head.starts_with(RATIO)
-        };
-        let cells = self.rows.iter().flat_map(|row| row.iter().enumerate());
-        let others = cells.filter(|(at, _)| is_other(*at)).map(|(_, text)| text);
-        others.filter(|text| text.contains(|c: char| c.is_ascii_digit())).count()
-    }
+/// The lines of a section, and the words below them.
+pub(crate) fn overview(section: &Section<'_>) -> (TextGrid, String) {
+    let headlines = headlines(section);
+    let mut shown = Shown::default();
+    let (header, lines) = if headlines.len() >= METHODS_MIN {
+        by_metric(section, &headlines[..headlines.len().min(ROWS_MAX)], &mut shown)
+    } else if section.points.len() > 1 {
+        // More points leave no room for more than the first.
+        by_point(section, &headlines[..headlines.len().min(1)], &mut shown)
+    } else {
+        by_point(section, &headlines, &mut shown)
+    };
+    let rows = lines.into_iter().map(|line| (String::new(), line)).collect();
+    (TextGrid { title: String::new(), header, names: 1, rows }, shown.legend(section))
 }
 
 const PUBLISHED: &str = "published";
-const RATIO: &str = "÷ ";
 
-impl<'a> Cells<'_, 'a> {
-    /// A line for each metric, a column for each point and switch.
-    fn by_metric(&mut self, tables: &[&MetricTable<'a>]) -> Overview {
-        let section = self.section;
-        let has_some = |at: &Coordinates, dut: usize| {
-            let mut rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.at == at);
-            rows.any(|row| row.entries.get(dut).and_then(TableEntry::figure).is_some())
-        };
-        let columns_of = |points: &[&'a Coordinates]| -> Vec<(&'a Coordinates, usize)> {
-            let duts = 0..section.duts.len();
-            let all = points.iter().flat_map(|at| duts.clone().map(move |dut| (*at, dut)));
-            all.filter(|(at, dut)| has_some(at, *dut)).collect()
-        };
-        let points = chosen(section, |points| columns_of(points).len() <= COLUMNS_MAX);
-        let columns = columns_of(&points);
-        let mut header = vec![String::new()];
-        let varying = varying(section, &columns.iter().map(|(at, _)| *at).collect::<Vec<_>>());
-        let on_varying = |at: &Coordinates| {
-            let at = varying.iter().filter_map(|axis| at.get(&axis.name));
-            at.map(|value| axis_value(value)).collect::<Vec<_>>().join(", ")
-        };
-        header.extend(
-            columns.iter().map(|(at, dut)| format!("{}\n{}", section.duts[*dut], on_varying(at))),
-        );
-        // Those of one point, which their heading names.
-        let at_point = |table: &&&MetricTable<'a>, at: &Coordinates| {
-            let mut rows = table.rows.iter();
-            rows.any(|row| row.at == at && !row.published.is_empty())
-        };
-        let old = columns.iter().map(|(at, _)| *at);
-        let old = old.clone().find(|at| tables.iter().any(|table| at_point(&table, at)));
-        let mut rows = Vec::new();
-        for table in tables {
-            let row_at = |at: &Coordinates| table.rows.iter().find(|row| row.at == at);
-            let entries = columns
-                .iter()
-                .map(|(at, dut)| (*dut, row_at(at).and_then(|row| row.entries.get(*dut))));
-            let mut line = vec![name(table)];
-            self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
-            line.extend(old.map(|at| match row_at(at) {
-                Some(row) => self.published(row, table.metric.decimals),
-                None => "-".to_owned(),
-            }));
-            rows.push(line);
-        }
-        header.extend(old.map(|at| format!("{PUBLISHED}\n{}", on_varying(at))));
-        Overview { header, names: 1, rows, ..Overview::default() }
-    }
+/// A line for each metric, a column for each point and switch: the headings and the lines.
+fn by_metric<'s, 'a>(
+    section: &'s Section<'a>,
+    tables: &[&'s MetricTable<'a>],
+    shown: &mut Shown<'s, 'a>,
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let row_at = |table: &'s MetricTable<'a>, at: &Coordinates| -> Option<&'s TableRow<'a>> {
+        table.rows.iter().find(|row| row.at == at)
+    };
+    let has_some = |at: &Coordinates, dut: usize| {
+        let mut rows = tables.iter().filter_map(|table| row_at(table, at));
+        rows.any(|row| row.figure(dut).is_some())
+    };
+    let columns_of = |points: &[&'a Coordinates]| -> Vec<(&'a Coordinates, usize)> {
+        let duts = 0..section.duts.len();
+        let all = points.iter().flat_map(|at| duts.clone().map(move |dut| (*at, dut)));
+        all.filter(|(at, dut)| has_some(at, *dut)).collect()
+    };
+    let points = chosen(section, |points| columns_of(points).len() <= COLUMNS_MAX);
+    let columns = columns_of(&points);
+    let varying = varying(section, &columns.iter().map(|(at, _)| *at).collect::<Vec<_>>());
+    let heading = |name: &str, at: &Coordinates| {
+        let at = varying.iter().filter_map(|axis| at.get(&axis.name));
+        format!("{name}\n{}", at.map(|value| axis_value(value)).collect::<Vec<_>>().join(", "))
+    };
+    // The published figures of one point, which their heading names.
+    let has_published = |at: &Coordinates| {
+        let mut rows = tables.iter().filter_map(|table| row_at(table, at));
+        rows.any(|row| !row.published.is_empty())
+    };
+    let old = columns.iter().map(|(at, _)| *at).find(|at| has_published(at));
+    let mut header = vec![String::new()];
+    header.extend(columns.iter().map(|(at, dut)| heading(section.duts[*dut], at)));
+    header.extend(old.map(|at| heading(PUBLISHED, at)));
+    let line = |table: &&'s MetricTable<'a>| {
+        let cells = columns.iter().map(|(at, dut)| (*dut, row_at(table, at)));
+        let mut line = vec![name(table)];
+        line.extend(shown.texts(section, table, &cells.collect::<Vec<_>>()));
+        line.extend(old.map(|at| shown.published(table, row_at(table, at))));
+        line
+    };
+    (header, tables.iter().map(line).collect())
+}
 
-    /// A line for each point, a column for each switch.
-    fn by_point(&mut self, tables: &[&MetricTable<'a>]) -> Overview {
-        let section = self.section;
-        let lines = |table: &MetricTable<'_>, points: &[&'a Coordinates]| {
-            table.rows.iter().filter(|row| points.contains(&row.at)).count()
-        };
-        let points = chosen(section, |points| {
-            tables.iter().map(|table| lines(table, points)).sum::<usize>() <= ROWS_MAX
-        });
-        let shown = |row: &&TableRow<'_>| points.contains(&row.at);
-        let has_figure = |dut: &usize| {
-            let mut rows = tables.iter().flat_map(|table| &table.rows).filter(shown);
-            rows.any(|row| row.entries.get(*dut).and_then(TableEntry::figure).is_some())
-        };
-        // Why a switch has no figure at all stands below the table.
-        let duts: Vec<usize> = (0..section.duts.len()).filter(has_figure).collect();
-        let varying = varying(section, &points);
-        let versus = (1..section.duts.len()).find(|dut| {
-            let mut rows = tables.iter().flat_map(|table| &table.rows).filter(shown);
-            rows.any(|row| row.ratios.get(*dut).is_some_and(Option::is_some))
-        });
-        let has_published = tables.iter().any(|table| table.has_published());
-        let is_single = tables.len() == 1;
-        let mut header = match tables {
-            [only] if !varying.is_empty() => vec![name(only)],
-            [..] => vec![String::new()],
-        };
-        header.extend(duts.iter().map(|dut| section.duts[*dut].to_owned()));
-        header.extend(versus.map(|dut| format!("{RATIO}{}", section.duts[dut])));
-        header.extend(has_published.then(|| PUBLISHED.to_owned()));
-        let mut rows = Vec::new();
-        for table in tables {
-            for row in table.rows.iter().filter(shown) {
-                let place = Section::place_on(&varying, row.at);
-                let label = match (is_single, place.is_empty()) {
-                    (true, false) => place,
-                    (false, false) => format!("{}, {place}", name(table)),
-                    (_, true) => name(table),
-                };
-                let mut line = vec![label];
-                let entries = duts.iter().map(|dut| (*dut, row.entries.get(*dut)));
-                self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
-                line.extend(versus.map(|dut| {
-                    let ratio = row.ratios.get(dut).and_then(Option::as_ref);
-                    ratio.map_or_else(|| "-".to_owned(), SwitchRatio::text)
-                }));
-                line.extend(has_published.then(|| self.published(row, table.metric.decimals)));
-                rows.push(line);
-            }
-        }
-        Overview { header, names: 1, rows, ..Overview::default() }
-    }
-
-    /// The published figures of a row; their switches stand below the table.
-    fn published(&mut self, row: &TableRow<'a>, decimals: usize) -> String {
-        for one in &row.published {
-            if !self.published.contains(&one.switch.as_str()) {
-                self.published.push(&one.switch);
-            }
-        }
-        row.published_range(decimals).unwrap_or_else(|| "-".to_owned())
-    }
-
-    /// The texts of a row's entries.
-    fn figures(
-        &mut self,
-        line: &mut Vec<String>,
-        entries: &[(usize, Option<&TableEntry<'_>>)],
-        table: &MetricTable<'_>,
-    ) {
-        let best = best(self.section, entries, table.metric.better);
-        for ((_, entry), is_best) in entries.iter().zip(best) {
-            line.push(self.text(*entry, table.metric.decimals, is_best));
-        }
-    }
+/// A line for each point, a column for each switch: the headings and the lines.
+fn by_point<'s, 'a>(
+    section: &'s Section<'a>,
+    tables: &[&'s MetricTable<'a>],
+    shown: &mut Shown<'s, 'a>,
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let rows_at = |points: &[&Coordinates]| -> Vec<(&'s MetricTable<'a>, &'s TableRow<'a>)> {
+        let rows = tables.iter().flat_map(|table| table.rows.iter().map(|row| (*table, row)));
+        rows.filter(|(_, row)| points.contains(&row.at)).collect()
+    };
+    let points = chosen(section, |points| rows_at(points).len() <= ROWS_MAX);
+    let rows = rows_at(&points);
+    let varying = varying(section, &points);
+    // Why a switch has no figure at all stands below the table.
+    let duts = 0..section.duts.len();
+    let has_figure = |dut: &usize| rows.iter().any(|(_, row)| row.figure(*dut).is_some());
+    let duts: Vec<usize> = duts.filter(has_figure).collect();
+    let ratios = rows.iter().filter_map(|(_, row)| row.ratios.iter().position(Option::is_some));
+    let versus = ratios.min();
+    let has_published = tables.iter().any(|table| table.has_published());
+    let mut header = match tables {
+        [only] if !varying.is_empty() => vec![name(only)],
+        [..] => vec![String::new()],
+    };
+    header.extend(duts.iter().map(|dut| section.duts[*dut].to_owned()));
+    header.extend(versus.map(|dut| format!("÷ {}", section.duts[dut])));
+    header.extend(has_published.then(|| PUBLISHED.to_owned()));
+    let line = |(table, row): &(&'s MetricTable<'a>, &'s TableRow<'a>)| {
+        let place = place_on(&varying, row.at, true);
+        let mut line = vec![match (tables.len(), place.is_empty()) {
+            (1, false) => place,
+            (_, false) => format!("{}, {place}", name(table)),
+            (_, true) => name(table),
+        }];
+        let cells: Vec<_> = duts.iter().map(|dut| (*dut, Some(*row))).collect();
+        line.extend(shown.texts(section, table, &cells));
+        line.extend(versus.map(|dut| match &row.ratios[dut] {
+            Some(ratio) => ratio_text(ratio),
+            None => "-".to_owned(),
+        }));
+        line.extend(has_published.then(|| shown.published(table, Some(row))));
+        line
+    };
+    (header, rows.iter().map(line).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BOLD, Overview, overview};
+    use super::{BOLD, overview};
+    use crate::present::findings::main_findings;
     use crate::present::sample::{hostile, results};
     use crate::present::section::sections;
     use crate::results::{CellResults, CellState};
@@ -339,12 +268,10 @@ mod tests {
     fn a_scenario_has_eight_lines_at_most_and_no_cell_is_blank() {
         for results in [results(), hostile()] {
             for section in &sections(&results) {
-                let found = overview(section);
-                assert!(found.rows.len() <= 8 && found.sentences.len() <= 3, "{found:?}");
-                let figures = found.rows.iter().flat_map(|row| &row[found.names..]);
-                for text in figures {
-                    assert!(!text.is_empty(), "{found:?}");
-                }
+                let (grid, _) = overview(section);
+                assert!(grid.rows.len() <= 8 && main_findings(section).len() <= 2, "{grid:?}");
+                let mut figures = grid.rows.iter().flat_map(|(_, texts)| &texts[grid.names..]);
+                assert!(!figures.any(String::is_empty), "{grid:?}");
             }
         }
     }
@@ -353,21 +280,21 @@ mod tests {
     fn the_best_is_marked_where_ranges_do_not_meet() {
         let results = results();
         let sections = sections(&results);
-        let forwarding = overview(&sections[1]);
-        assert!(forwarding.rows[0][1].starts_with(BOLD), "{forwarding:?}");
-        assert!(forwarding.rows[0][1].ends_with(" S"), "{forwarding:?}");
-        assert_eq!(forwarding.rows[0][5], "143,000");
-        assert!(!forwarding.rows[0][2].contains(BOLD), "{forwarding:?}");
-        assert!(forwarding.legend.starts_with("Median of 5 starts [lowest–highest]: 94 of 100 "));
-        assert!(forwarding.legend.contains("at its limit: S switch"), "{}", forwarding.legend);
-        let hub = overview(&sections[0]);
-        assert_eq!(hub.rows.len(), 3);
-        assert!(hub.legend.contains("published: test 1 (1 Gb/s control link)"), "{}", hub.legend);
-        assert!(!hub.rows[1].iter().any(|text| text.contains(BOLD)), "the port is full: {hub:?}");
+        let (grid, legend) = overview(&sections[1]);
+        let first = &grid.rows[0].1;
+        assert!(first[1].starts_with(BOLD) && first[1].ends_with(" S"), "{grid:?}");
+        assert!(!first[2].contains(BOLD) && first[5] == "143,000", "{grid:?}");
+        assert!(legend.starts_with("Median of 5 starts [lowest–highest]: 94 of 100 "), "{legend}");
+        assert!(legend.contains("at its limit: S switch"), "{legend}");
+        let (grid, legend) = overview(&sections[0]);
+        assert_eq!(grid.rows.len(), 3);
+        assert!(legend.contains("published: test 1 (1 Gb/s control link)"), "{legend}");
+        let is_bold = grid.rows[1].1.iter().any(|text| text.contains(BOLD));
+        assert!(!is_bold, "the port is full: {grid:?}");
         // Beside whatever column they stand, their heading has their point.
-        let point = hub.header.last().unwrap().strip_prefix("published\n").unwrap();
-        let mut columns = hub.header.iter().filter_map(|head| head.split_once('\n'));
-        assert!(columns.any(|(name, at)| name != "published" && at == point), "{hub:?}");
+        let point = grid.header.last().unwrap().strip_prefix("published\n").unwrap();
+        let mut columns = grid.header.iter().filter_map(|head| head.split_once('\n'));
+        assert!(columns.any(|(name, at)| name != "published" && at == point), "{grid:?}");
     }
 
     #[test]
@@ -386,36 +313,35 @@ mod tests {
         );
     }
 
-    /// The overview of the made-up rates after a change of every cell.
-    fn changed(change: impl Fn(&mut CellResults)) -> Overview {
+    /// The overview of the made-up rates after a change of every cell: the texts of its lines, and
+    /// the legend.
+    fn changed(change: impl Fn(&mut CellResults)) -> (Vec<Vec<String>>, String) {
         let mut results = results();
         results.scenarios[1].cells.iter_mut().for_each(change);
-        overview(&sections(&results)[1])
+        let (grid, legend) = overview(&sections(&results)[1]);
+        (grid.rows.into_iter().map(|(_, texts)| texts).collect(), legend)
     }
 
     #[test]
     fn what_is_not_sure_is_marked_and_no_other_is_best_beside_it() {
-        let is_bold = |of: &Overview| of.rows.iter().flatten().any(|text| text.contains(BOLD));
-        assert!(is_bold(&changed(|_| {})));
-        let low = changed(|cell| {
+        let is_bold = |rows: &[Vec<String>]| rows.iter().flatten().any(|one| one.contains(BOLD));
+        assert!(is_bold(&changed(|_| {}).0));
+        let (low, legend) = changed(|cell| {
             if cell.dut == "ovs" {
                 cell.rows.iter_mut().for_each(|row| row.floor = Some(1e9));
             }
         });
-        assert!(!is_bold(&low) && low.rows[0][2].contains(" ?"), "{low:?}");
-        assert!(low.legend.contains("; ? not compared: "), "{}", low.legend);
-        let single = changed(|cell| {
+        assert!(!is_bold(&low) && low[0][2].contains(" ?"), "{low:?}");
+        assert!(legend.contains("; ? not compared: "), "{legend}");
+        let (single, legend) = changed(|cell| {
             for row in &mut cell.rows {
                 row.samples.truncate(1);
                 row.starts.truncate(1);
             }
         });
-        assert!(
-            !is_bold(&single) && single.legend.contains("one start has no range"),
-            "{single:?}"
-        );
+        assert!(!is_bold(&single) && legend.contains("one start has no range"), "{single:?}");
         // What its scenario did not ask for has no figure, and no blank cell either.
-        let other = changed(|cell| cell.rows.retain(|_| cell.dut != "ovs"));
-        assert!(other.rows.iter().flatten().all(|text| !text.is_empty()), "{other:?}");
+        let (other, _) = changed(|cell| cell.rows.retain(|_| cell.dut != "ovs"));
+        assert!(other.iter().flatten().all(|text| !text.is_empty()), "{other:?}");
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! It needs no page, no font and no script, and holds nothing that the page does not.
 
-use super::chart::{Scale, clipped, extent, track};
+use maud::{Markup, PreEscaped, html};
+
+use super::chart::{Scale, clipped, extent, label, path, tenth, track};
 use super::findings::standings;
-use super::markup::{Markup, markup};
-use super::number::duration;
 use super::section::sections;
 use super::terminal::one_line;
 use super::verdict::{Line, all_duts, chosen, legend, lines};
-use super::{Form, View};
+use super::{Form, View, machine, text_of, took};
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
@@ -28,9 +28,6 @@ const PUBLISHED: f64 = 96.0;
 const ROW: f64 = 44.0;
 const EDGE: f64 = 16.0;
 
-/// A letter's width, about.
-const LETTER: f64 = 6.1;
-
 /// Letters of a line of words.
 const LETTERS: usize = 150;
 
@@ -44,53 +41,43 @@ fn render(results: &Results) -> String {
     let end = if has_published { WIDTH - PUBLISHED } else { WIDTH - EDGE };
     let column = (end - NAMES - EDGE) / duts.len().max(1) as f64;
     let left = |dut: usize| NAMES + EDGE + column * dut as f64;
-    let mut inside = Markup::default();
-    for (index, dut) in duts.iter().enumerate() {
-        inside += markup!(
-            "<g class=\"c{}\"><circle cx=\"{}\" cy=\"{}\" r=\"5\"/></g><text class=\"name\" \
-             x=\"{}\" \
-             y=\"{}\">{}</text>",
-            index % 8,
-            left(index) + 5.0,
-            EDGE + 8.0,
-            left(index) + 16.0,
-            EDGE + 12.0,
-            clipped(dut, (column / LETTER) as usize - 3)
-        );
-    }
-    if has_published {
-        let at = WIDTH - EDGE;
-        inside +=
-            markup!("<text class=\"soft end\" x=\"{}\" y=\"{}\">published</text>", at, EDGE + 12.0);
-    }
-    let mut y = EDGE + 24.0;
-    for line in &lines {
-        inside += row(line, &duts, y, (column, &left));
-        y += ROW;
-    }
-    y += 12.0;
-    for (index, text) in words(results, &all, &lines).iter().enumerate() {
-        for part in ::terminal::wrap(text, LETTERS, "") {
-            y += 16.0;
-            let class = if index == 0 { "small" } else { "soft small" };
-            inside +=
-                markup!("<text class=\"{}\" x=\"{}\" y=\"{}\">{}</text>", class, EDGE, y, part);
+    let top = EDGE + 24.0;
+    let below = top + ROW * lines.len() as f64 + 12.0;
+    let words = words(results, &all, &lines);
+    let words = words.iter().enumerate().flat_map(|(n, text)| {
+        let class = if n == 0 { "small" } else { "soft small" };
+        ::terminal::wrap(text, LETTERS, "").into_iter().map(move |line| (class, line))
+    });
+    let words: Vec<(&str, String)> = words.collect();
+    let height = below + 16.0 * words.len() as f64 + EDGE;
+    let svg = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }
+            width=(WIDTH) height=(height) role="img" aria-label="Results of weir lab" {
+            style { (PreEscaped(style())) }
+            rect.ground x="0.5" y="0.5" width=(WIDTH - 1.0) height=(height - 1.0) rx="10" {}
+            @for (index, dut) in duts.iter().enumerate() {
+                @let place = left(index);
+                g class={ "c" (index % 8) } {
+                    circle cx=(tenth(place + 5.0)) cy=(EDGE + 8.0) r="5" {}
+                }
+                (label("name", (place + 16.0, EDGE + 12.0), &clipped(dut, letters(column) - 3)))
+            }
+            @if has_published { (label("soft end", (WIDTH - EDGE, EDGE + 12.0), "published")) }
+            @for (n, line) in lines.iter().enumerate() {
+                (row(line, &duts, top + ROW * n as f64, (column, &left)))
+            }
+            @for (n, (class, text)) in words.iter().enumerate() {
+                (label(class, (EDGE, below + 16.0 * (n + 1) as f64), text))
+            }
         }
-    }
-    let height = y + EDGE;
-    markup!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{0}\" \
-         height=\"{1}\" \
-         role=\"img\" aria-label=\"Results of weir lab\"><style>{}</style><rect class=\"ground\" \
-         x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"10\"/>{}</svg>\n",
-        WIDTH,
-        height,
-        Markup::made(style()),
-        WIDTH - 1.0,
-        height - 1.0,
-        inside
-    )
-    .into_text()
+        "\n"
+    };
+    text_of(svg)
+}
+
+/// Letters that fit in a width, about.
+fn letters(width: f64) -> usize {
+    (width / 6.1) as usize
 }
 
 /// A headline: its name, and of each switch the figure over its track.
@@ -100,61 +87,39 @@ fn row(
     y: f64,
     (column, left): (f64, &dyn Fn(usize) -> f64),
 ) -> Markup {
-    let letters = (NAMES / LETTER) as usize;
-    let mut row = markup!(
-        "<path class=\"grid\" d=\"M{} {}H{}\"/><text class=\"name\" x=\"{0}\" y=\"{}\">{}</text>\
-         <text class=\"soft small\" x=\"{0}\" y=\"{}\">{}</text>",
-        EDGE,
-        y,
-        WIDTH - EDGE,
-        y + 18.0,
-        clipped(&line.section.heading(), letters * 5 / 6),
-        y + 34.0,
-        clipped(&line.about(true), letters + 5)
-    );
-    let values: Vec<f64> = line.figures().flat_map(extent).collect();
-    for (index, dut) in duts.iter().enumerate() {
-        let (text, is_best) = line.text(dut);
-        let figure = line.entry(dut).and_then(|entry| entry.figure());
-        let class = match figure {
-            None => "soft small",
-            Some(_) if is_best => "best",
-            Some(_) => "",
-        };
-        let text = clipped(&text, (column / LETTER) as usize);
-        let scale = Scale::new(&values, false, (left(index), column - 18.0));
-        let track = figure.map(|figure| track(line.section, figure, &scale, y + 24.0, 11.0));
-        row += markup!(
-            "<text class=\"{}\" x=\"{}\" y=\"{}\">{}</text><g class=\"c{}\">{}</g>",
-            class,
-            left(index),
-            y + 18.0,
-            text,
-            index % 8,
-            track
-        );
+    let values: Vec<f64> = line.row.figures().flat_map(extent).collect();
+    let heading = clipped(&line.section.heading(), letters(NAMES) * 5 / 6);
+    html! {
+        (path("grid", &format!("M{EDGE} {y}H{}", WIDTH - EDGE)))
+        (label("name", (EDGE, y + 18.0), &heading))
+        (label("soft small", (EDGE, y + 34.0), &clipped(&line.about(true), letters(NAMES) + 5)))
+        @for (index, dut) in duts.iter().enumerate() {
+            @let (text, is_best) = line.text(dut);
+            @let figure = line.figure(dut);
+            @let class = match (figure, is_best) {
+                (None, _) => "soft small",
+                (Some(_), true) => "best",
+                (Some(_), false) => "",
+            };
+            (label(class, (left(index), y + 18.0), &clipped(&text, letters(column))))
+            @if let Some(figure) = figure {
+                @let scale = Scale::new(&values, false, (left(index), column - 18.0));
+                g class={ "c" (index % 8) } {
+                    (track(line.section, figure, &scale, y + 24.0, 11.0))
+                }
+            }
+        }
+        @if let Some(old) = line.published() {
+            (label("soft end", (WIDTH - EDGE, y + 18.0), &old))
+        }
     }
-    let old = line.published().map(|old| {
-        markup!("<text class=\"soft end\" x=\"{}\" y=\"{}\">{}</text>", WIDTH - EDGE, y + 18.0, old)
-    });
-    row += old.unwrap_or_default();
-    row
 }
 
 /// The words below: how the first switch stands, the signs, and of which run it is.
-fn words(results: &Results, all: &[Line<'_, '_>], lines: &[Line<'_, '_>]) -> Vec<String> {
-    let machine = &results.machine;
-    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
-    let run = format!(
-        "{}, {}{}; {kind} with {} cores ({}), {}.",
-        results.started.get(..10).unwrap_or(&results.started),
-        duration(results.duration_s),
-        if results.is_quick { ", quick" } else { "" },
-        machine.cores,
-        machine.cpu,
-        machine.kernel
-    );
-    [standings(all).join(" "), legend(lines), run].iter().map(|text| one_line(text)).collect()
+fn words(results: &Results, all: &[Line<'_, '_>], lines: &[Line<'_, '_>]) -> [String; 3] {
+    let day = results.started.get(..10).unwrap_or(&results.started);
+    let run = format!("{day}, {}; {}.", took(results), machine(results));
+    [standings(all).join(" "), legend(lines), run].map(|text| one_line(&text))
 }
 
 /// The rules of the charts with the colours in them: not every program that shows drawings knows

@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stats::Comparison;
+
+use super::entry::{Entry, NOT_MEASURED, ShownFigure, entry, method_of};
+use super::grouped;
+use super::number::{axis_value, capital, count, number, short_with_range};
+use super::ratio::ratio;
+use crate::names::distinct;
 use crate::results::{
     AxisInfo, Better, CellResults, Coordinates, MetricInfo, Published, Results, ScenarioResults,
 };
-
-use super::entry::{ShownFigure, TableEntry, method_of};
-use super::number::{axis_value, capital, count, number, short_with_range};
-use super::switch_ratio::SwitchRatio;
-use crate::names::distinct;
 
 /// The name of the path without a switch.
 const FLOOR_DUT: &str = "wire";
@@ -22,14 +24,13 @@ const FLOOR_DUT: &str = "wire";
 pub(crate) struct Section<'a> {
     /// Its place in the results.
     pub(crate) index: usize,
-    /// The scenario.
     pub(crate) scenario: &'a ScenarioResults,
     /// The switches, the first of which the others are compared with.
     pub(crate) duts: Vec<&'a str>,
     /// The axes on which the cells differ.
-    pub(crate) axes: Vec<AxisInfo>,
+    pub(crate) axes: Vec<&'a AxisInfo>,
     /// The values of the other axes.
-    pub(crate) fixed: Vec<(AxisInfo, &'a str)>,
+    fixed: Vec<(&'a AxisInfo, &'a str)>,
     /// The points, in the order of the axes' values.
     pub(crate) points: Vec<&'a Coordinates>,
     /// A table for each metric that a cell has.
@@ -39,40 +40,12 @@ pub(crate) struct Section<'a> {
 /// The figures of one metric.
 #[derive(Debug)]
 pub(crate) struct MetricTable<'a> {
-    /// The metric.
     pub(crate) metric: &'a MetricInfo,
     /// The method that yields it.
     pub(crate) method: Option<&'a str>,
-    /// Its rows.
     pub(crate) rows: Vec<TableRow<'a>>,
-    /// The earlier table whose ratios are all the same: these are its figures in another unit.
-    pub(crate) derived_from: Option<usize>,
-}
-
-impl<'a> MetricTable<'a> {
-    fn new(
-        (metric, method): (&'a MetricInfo, Option<&'a str>),
-        rows: Vec<TableRow<'a>>,
-        before: &[Self],
-    ) -> Self {
-        let ratios = |rows: &[TableRow<'a>]| -> Vec<Option<f64>> {
-            rows.iter().flat_map(|row| &row.ratios).map(|r| r.as_ref().map(|r| r.ratio)).collect()
-        };
-        let own = ratios(&rows);
-        let is_same = |other: &[Option<f64>]| {
-            let near = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
-                (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * a.abs(),
-                (None, None) => true,
-                (Some(_), None) | (None, Some(_)) => false,
-            };
-            own.len() == other.len() && own.iter().zip(other).all(near)
-        };
-        let source = before.iter().position(|table| {
-            table.metric.better == metric.better && is_same(&ratios(&table.rows))
-        });
-        let derived_from = source.filter(|_| own.iter().any(Option::is_some));
-        Self { metric, method, rows, derived_from }
-    }
+    /// Whether an earlier table has all the same ratios: these are its figures in another unit.
+    pub(crate) is_derived: bool,
 }
 
 /// One metric at one point.
@@ -83,9 +56,9 @@ pub(crate) struct TableRow<'a> {
     /// Position on the axes.
     pub(crate) at: &'a Coordinates,
     /// Entry of each switch there.
-    pub(crate) entries: Vec<TableEntry<'a>>,
+    pub(crate) entries: Vec<Entry<'a>>,
     /// The first switch's figure by that of each; none for the first itself.
-    pub(crate) ratios: Vec<Option<SwitchRatio>>,
+    pub(crate) ratios: Vec<Option<Comparison>>,
     /// The published figures of this place.
     pub(crate) published: Vec<&'a Published>,
 }
@@ -98,32 +71,9 @@ pub(crate) fn is_reference(dut: &str) -> bool {
 
 /// Every scenario of the results.
 pub(crate) fn sections(results: &Results) -> Vec<Section<'_>> {
+    let mut anchors = BTreeSet::new();
     let scenarios = results.scenarios.iter().enumerate();
-    let mut sections: Vec<Section<'_>> =
-        scenarios.map(|(index, scenario)| Section::new(results, index, scenario)).collect();
-    set_anchors(&mut sections);
-    sections
-}
-
-/// Names each row after its scenario, metric and point, so that a link to it says where it leads
-/// and outlives the next run.
-fn set_anchors(sections: &mut [Section<'_>]) {
-    let mut taken = BTreeSet::new();
-    for section in sections {
-        let Section { scenario, axes, tables, .. } = section;
-        for table in tables {
-            for row in &mut table.rows {
-                let at = axes.iter().filter_map(|axis| row.at.get(&axis.name));
-                let words = [&scenario.id, &table.metric.id].into_iter().chain(at);
-                let name = words.map(|word| slug(word)).collect::<Vec<_>>().join("-");
-                row.anchor = (1..)
-                    .map(|n| if n == 1 { name.clone() } else { format!("{name}-{n}") })
-                    .find(|anchor| !taken.contains(anchor))
-                    .unwrap_or_default();
-                taken.insert(row.anchor.clone());
-            }
-        }
-    }
+    scenarios.map(|(index, one)| Section::new(results, index, one, &mut anchors)).collect()
 }
 
 /// A text as a part of an anchor: lower-case letters, digits and hyphens.
@@ -135,7 +85,12 @@ fn slug(text: &str) -> String {
 }
 
 impl<'a> Section<'a> {
-    fn new(results: &'a Results, index: usize, scenario: &'a ScenarioResults) -> Self {
+    fn new(
+        results: &'a Results,
+        index: usize,
+        scenario: &'a ScenarioResults,
+        anchors: &mut BTreeSet<String>,
+    ) -> Self {
         let named = results.switches.iter().map(|dut| dut.name.as_str());
         let of_cells = scenario.cells.iter().map(|cell| cell.dut.as_str());
         let mut duts = distinct(named.chain(of_cells));
@@ -144,7 +99,7 @@ impl<'a> Section<'a> {
         duts.sort_by_key(|dut| is_reference(dut));
         let points = points(scenario);
         let (mut axes, mut fixed) = (Vec::new(), Vec::new());
-        for axis in all_axes(scenario) {
+        for axis in &scenario.axes {
             let first = points.first().and_then(|at| at.get(&axis.name));
             if points.iter().all(|at| at.get(&axis.name) == first) {
                 fixed.extend(first.map(|value| (axis, value.as_str())));
@@ -153,98 +108,85 @@ impl<'a> Section<'a> {
             }
         }
         let mut section = Self { index, scenario, duts, axes, fixed, points, tables: Vec::new() };
-        section.tables = section.make_tables();
+        let mut tables = section.make_tables();
+        for table in &mut tables {
+            for row in &mut table.rows {
+                row.anchor = section.anchor(table.metric, row.at, anchors);
+            }
+        }
+        section.tables = tables;
         section
     }
 
     fn make_tables(&self) -> Vec<MetricTable<'a>> {
         let scenario = self.scenario;
-        let mut cells: BTreeMap<(&str, &Coordinates), &CellResults> = BTreeMap::new();
+        let mut cells: BTreeMap<(&str, &Coordinates), &'a CellResults> = BTreeMap::new();
         for cell in &scenario.cells {
             cells.entry((&cell.dut, &cell.at)).or_insert(cell);
         }
-        let mut tables = Vec::new();
+        let rows_of = |metric: &'a MetricInfo, method: Option<&str>| -> Vec<TableRow<'a>> {
+            let row = |at: &'a Coordinates| {
+                let cell = |dut: &str| cells.get(&(dut, at)).copied();
+                let entries = self.duts.iter().map(|dut| entry(cell(dut), &metric.id, method));
+                let entries: Vec<Entry<'a>> = entries.collect();
+                let published = scenario.published_at(at, &metric.id).collect();
+                TableRow { anchor: String::new(), at, ratios: ratios(&entries), entries, published }
+            };
+            self.points.iter().copied().map(row).collect()
+        };
+        let mut tables: Vec<MetricTable<'a>> = Vec::new();
         for metric in &scenario.metrics {
             let method = method_of(scenario, &metric.id);
-            let mut rows = Vec::new();
-            for at in self.points.iter().copied() {
-                let entry = |dut: &&'a str| {
-                    TableEntry::new(cells.get(&(*dut, at)).copied(), &metric.id, method)
-                };
-                let entries: Vec<TableEntry<'a>> = self.duts.iter().map(entry).collect();
-                if entries.iter().all(|entry| *entry == TableEntry::NotMeasured) {
-                    continue;
-                }
-                let ratios = ratios(&entries, metric.better);
-                let published = scenario.published_at(at, &metric.id).collect();
-                rows.push(TableRow { anchor: String::new(), at, entries, ratios, published });
-            }
+            let mut rows = rows_of(metric, method);
+            rows.retain(|row| !row.entries.iter().all(|entry| matches!(entry, Err(NOT_MEASURED))));
             // A metric of which no switch has a figure says nothing that the others do not.
-            let is_measured = |row: &TableRow<'_>| row.entries.iter().any(|e| e.figure().is_some());
-            if rows.iter().any(is_measured) {
-                let table = MetricTable::new((metric, method), rows, &tables);
-                tables.push(table);
+            if rows.iter().any(|row| row.figures().next().is_some()) {
+                let is_derived = tables.iter().any(|table| table.is_source_of(metric, &rows));
+                tables.push(MetricTable { metric, method, rows, is_derived });
             }
         }
-        if tables.is_empty() {
-            tables.extend(self.table_of_reasons(&cells));
+        if tables.is_empty()
+            && !self.points.is_empty()
+            && let Some(metric) = scenario.metrics.first()
+        {
+            // Where nothing was measured, a table of the reasons alone.
+            let (method, rows) = (None, rows_of(metric, None));
+            tables.push(MetricTable { metric, method, rows, is_derived: false });
         }
         tables
     }
 
-    /// Table of the reasons alone, where nothing was measured.
-    fn table_of_reasons(
+    /// The name of a row after its scenario, metric and point, so that a link to it says where it
+    /// leads and outlives the next run.
+    fn anchor(
         &self,
-        cells: &BTreeMap<(&str, &'a Coordinates), &'a CellResults>,
-    ) -> Option<MetricTable<'a>> {
-        let metric = self.scenario.metrics.first()?;
-        let row = |at: &&'a Coordinates| {
-            let entry =
-                |dut: &&'a str| TableEntry::new(cells.get(&(*dut, *at)).copied(), &metric.id, None);
-            let entries: Vec<TableEntry<'a>> = self.duts.iter().map(entry).collect();
-            let ratios = ratios(&entries, metric.better);
-            TableRow { anchor: String::new(), at, entries, ratios, published: Vec::new() }
-        };
-        let rows: Vec<TableRow<'a>> = self.points.iter().map(row).collect();
-        (!rows.is_empty()).then_some(MetricTable { metric, method: None, rows, derived_from: None })
+        metric: &MetricInfo,
+        at: &Coordinates,
+        anchors: &mut BTreeSet<String>,
+    ) -> String {
+        let at = self.axes.iter().filter_map(|axis| at.get(&axis.name));
+        let words = [&self.scenario.id, &metric.id].into_iter().chain(at);
+        let name = words.map(|word| slug(word)).collect::<Vec<_>>().join("-");
+        let mut names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}-{n}") });
+        names.find(|name| anchors.insert(name.clone())).unwrap_or_default()
     }
 
     /// Why cells have no figures: each reason once, with the switches that have it at the same
     /// points.
     pub(crate) fn absences(&self) -> Vec<Absence<'a>> {
-        let mut absences: Vec<Absence<'a>> = Vec::new();
-        for cell in &self.scenario.cells {
-            let Some((word, reason)) = cell.state.absence() else { continue };
-            let place = self.place(&cell.at);
-            let same = |known: &&mut Absence<'a>| {
-                (known.duts[0], known.word, known.reason) == (cell.dut.as_str(), word, reason)
-            };
-            match absences.iter_mut().find(same) {
-                Some(known) => known.places.push(place),
-                None => absences.push(Absence {
-                    duts: vec![&cell.dut],
-                    word,
-                    reason,
-                    places: vec![place],
-                    is_everywhere: false,
-                }),
+        let absent = self.scenario.cells.iter().filter_map(|cell| {
+            let (word, reason) = cell.state.absence()?;
+            Some(((cell.dut.as_str(), word, reason), self.place(&cell.at)))
+        });
+        let of_dut = grouped(absent).into_iter();
+        let alike = grouped(of_dut.map(|((dut, word, reason), at)| ((word, reason, at), dut)));
+        let one = |((word, reason, mut places), duts): ((_, _, Vec<String>), _)| {
+            if places.len() == self.points.len() {
+                places.clear();
             }
-        }
-        for absence in &mut absences {
-            absence.is_everywhere = absence.places.len() == self.points.len();
-            absence.places.retain(|place| !place.is_empty());
-        }
-        let mut merged: Vec<Absence<'a>> = Vec::new();
-        for one in absences {
-            let same = |known: &&mut Absence<'a>| {
-                (known.word, known.reason, &known.places) == (one.word, one.reason, &one.places)
-            };
-            match merged.iter_mut().find(same) {
-                Some(known) => known.duts.extend(one.duts),
-                None => merged.push(one),
-            }
-        }
-        merged
+            Absence { duts, word, reason, places }
+        };
+        alike.into_iter().map(one).collect()
     }
 
     /// The values that are the same everywhere: `match fields 1, trial 2 s`.
@@ -278,41 +220,25 @@ impl<'a> Section<'a> {
 
     /// A point in words, `frame size 64 B, entries 61,000`; empty where there is only one.
     pub(crate) fn place(&self, at: &Coordinates) -> String {
-        let words = self.axes.iter().filter_map(|axis| Some(value_of(axis, at.get(&axis.name)?)));
-        words.collect::<Vec<_>>().join(", ")
-    }
-
-    /// The same on some of the axes, where a word stands by itself: `frame size 64 B, hub`.
-    pub(crate) fn place_on(axes: &[&AxisInfo], at: &Coordinates) -> String {
-        let words = axes.iter().filter_map(|axis| {
-            let value = at.get(&axis.name)?;
-            let is_number = value.starts_with(|c: char| c.is_ascii_digit());
-            Some(if is_number { value_of(axis, value) } else { value.clone() })
-        });
-        words.collect::<Vec<_>>().join(", ")
+        place_on(&self.axes, at, false)
     }
 }
 
 /// Cells that have no figures for one reason, at the same points of each switch.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Absence<'a> {
-    /// The switches.
     pub(crate) duts: Vec<&'a str>,
     /// Its kind, in a word or two.
     pub(crate) word: &'static str,
-    /// The reason.
     pub(crate) reason: &'a str,
-    /// Its points; empty for a scenario of one point.
+    /// Its points; empty where it is so at all of them.
     pub(crate) places: Vec<String>,
-    /// Whether it is so at every point.
-    pub(crate) is_everywhere: bool,
 }
 
 impl Absence<'_> {
     /// `ovs: failed at frame size 64 B: why`.
     pub(crate) fn sentence(&self) -> String {
         let place = match self.places.as_slice() {
-            _ if self.is_everywhere => String::new(),
             [] => String::new(),
             [one] => format!(" at {one}"),
             [first, rest @ ..] => {
@@ -324,37 +250,19 @@ impl Absence<'_> {
 }
 
 /// The first entry's figure by that of each of the others.
-fn ratios(entries: &[TableEntry<'_>], better: Better) -> Vec<Option<SwitchRatio>> {
-    let first = entries.first().and_then(TableEntry::figure);
-    let ratio = |(index, entry): (usize, &TableEntry<'_>)| {
-        if index == 0 { None } else { SwitchRatio::new(first?, entry.figure()?, better) }
+fn ratios(entries: &[Entry<'_>]) -> Vec<Option<Comparison>> {
+    let first = entries.first().and_then(|entry| entry.as_ref().ok());
+    let ratio = |(n, other): (usize, &Entry<'_>)| {
+        if n == 0 { None } else { ratio(first?, other.as_ref().ok()?) }
     };
     entries.iter().enumerate().map(ratio).collect()
 }
 
-/// The axes that the scenario names, then those that only its cells have.
-fn all_axes(scenario: &ScenarioResults) -> Vec<AxisInfo> {
-    let mut axes = scenario.axes.clone();
-    for cell in &scenario.cells {
-        for name in cell.at.keys() {
-            if !axes.iter().any(|axis| axis.name == *name) {
-                let (label, unit, values) = (name.clone(), String::new(), Vec::new());
-                axes.push(AxisInfo { name: name.clone(), label, unit, values });
-            }
-        }
-    }
-    axes
-}
-
 /// The points of all cells, each once, in the order of the axes and their values.
 fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
-    let mut points: Vec<&Coordinates> = Vec::new();
-    let mut seen = std::collections::BTreeSet::new();
-    for cell in &scenario.cells {
-        if seen.insert(&cell.at) {
-            points.push(&cell.at);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let all = scenario.cells.iter().map(|cell| &cell.at);
+    let mut points: Vec<&Coordinates> = all.filter(|at| seen.insert(*at)).collect();
     points.sort_by_key(|at| {
         let place = |axis: &AxisInfo| {
             let value = at.get(&axis.name);
@@ -364,6 +272,16 @@ fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
         scenario.axes.iter().map(place).collect::<Vec<usize>>()
     });
     points
+}
+
+/// A place on some axes in words, `frame size 64 B, match hub`; in short `frame size 64 B, hub`.
+pub(super) fn place_on(axes: &[&AxisInfo], at: &Coordinates, is_short: bool) -> String {
+    let word = |axis: &&AxisInfo| {
+        let value = at.get(&axis.name)?;
+        let is_alone = is_short && !value.starts_with(|letter: char| letter.is_ascii_digit());
+        Some(if is_alone { value.clone() } else { value_of(axis, value) })
+    };
+    axes.iter().filter_map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// `frame size 64 B`, or without a unit `entries 61,000`.
@@ -377,13 +295,26 @@ pub(crate) fn published(figure: &Published, decimals: usize) -> String {
     format!("{}{to}", number(figure.value, decimals))
 }
 
-impl TableRow<'_> {
+impl<'a> TableRow<'a> {
+    /// The figure of the switch in that place.
+    pub(crate) fn figure(&self, dut: usize) -> Option<&ShownFigure<'a>> {
+        self.entries.get(dut)?.as_ref().ok()
+    }
+
+    /// The figures of all switches.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &ShownFigure<'a>> {
+        self.entries.iter().flatten()
+    }
+
+    /// The published figures, and the ends of their ranges.
+    pub(crate) fn published_values(&self) -> impl Iterator<Item = f64> {
+        self.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten()
+    }
+
     /// The published figures from the lowest to the highest: `121–1,120`.
     pub(crate) fn published_range(&self, decimals: usize) -> Option<String> {
-        let values = self.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten();
-        let values: Vec<f64> = values.collect();
-        let low = values.iter().copied().reduce(f64::min)?;
-        let high = values.iter().copied().reduce(f64::max)?;
+        let low = self.published_values().reduce(f64::min)?;
+        let high = self.published_values().reduce(f64::max)?;
         let text = |value: f64| short_with_range(value, (value, value), decimals);
         Some(if low == high { text(low) } else { format!("{}–{}", text(low), text(high)) })
     }
@@ -425,6 +356,25 @@ impl MetricTable<'_> {
     fn with_unit(&self, label: &str) -> String {
         let unit = &self.metric.unit;
         if unit.is_empty() { label.to_owned() } else { format!("{label}, {unit}") }
+    }
+
+    /// The figures of all rows.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &ShownFigure<'_>> {
+        self.rows.iter().flat_map(TableRow::figures)
+    }
+
+    /// Whether these rows of another metric have all the same ratios.
+    fn is_source_of(&self, metric: &MetricInfo, rows: &[TableRow<'_>]) -> bool {
+        // No ratio is 0.
+        let ratios = |rows: &[TableRow<'_>]| -> Vec<f64> {
+            let ratios = rows.iter().flat_map(|row| &row.ratios);
+            ratios.map(|one| one.map_or(0.0, |one| one.estimate)).collect()
+        };
+        let (own, other) = (ratios(&self.rows), ratios(rows));
+        self.metric.better == metric.better
+            && own.len() == other.len()
+            && own.iter().zip(&other).all(|(a, b)| (a - b).abs() <= 1e-6 * a)
+            && own.iter().any(|ratio| *ratio > 0.0)
     }
 
     /// Whether a row has a published figure.

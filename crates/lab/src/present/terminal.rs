@@ -4,12 +4,11 @@
 
 use ::terminal::Table;
 
-use super::Form;
-use super::findings::warnings;
+use super::findings::{main_findings, warnings};
 use super::grid::{Block, TextGrid, blocks};
-use super::number::duration;
 use super::overview::{BOLD, overview};
 use super::section::sections;
+use super::{Form, took};
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
@@ -23,40 +22,39 @@ pub(super) const FORM: Form = Form {
 };
 
 /// The headline figures of each scenario, what they say, and what failed.
-#[must_use]
 pub(crate) fn render(results: &Results, width: usize, has_bold: bool) -> String {
     let width = width.max(20);
     let sections = sections(results);
     let mut out = String::new();
-    wrap(&mut out, &head(results), "", width);
+    let (started, took, machine) = (&results.started, took(results), &results.machine);
+    let (cpu, cores) = (&machine.cpu, machine.cores);
+    let head = format!("weir lab, {started} ({took}), {cpu} with {cores} cores");
+    wrap(&mut out, &head, "", width);
     for section in &sections {
         out.push('\n');
-        wrap(&mut out, &one_line(&section.heading()), "", width);
-        wrap(&mut out, &one_line(&section.scenario.question), "", width);
-        let found = overview(section);
-        let mut table = Table::new(plain_all(&found.header)).keys(found.names).unbroken();
-        found.rows.iter().for_each(|row| table.row(plain_all(row)));
-        for line in table.plain(width) {
+        wrap(&mut out, &section.heading(), "", width);
+        wrap(&mut out, &section.scenario.question, "", width);
+        let (grid, legend) = overview(section);
+        for line in table(&grid).unbroken().plain(width) {
             out += &emphasised(&line, has_bold);
             out.push('\n');
         }
-        wrap(&mut out, &one_line(&found.legend), "", width);
+        wrap(&mut out, &legend, "", width);
         for absence in section.absences() {
-            wrap(&mut out, &one_line(&absence.sentence()), "  ", width);
+            wrap(&mut out, &absence.sentence(), "  ", width);
         }
-        for sentence in &found.sentences {
-            wrap(&mut out, &one_line(sentence), "  ", width);
+        for sentence in main_findings(section) {
+            wrap(&mut out, &sentence, "  ", width);
         }
     }
     list(&mut out, &warnings(results), width);
     for note in &results.notes {
-        wrap(&mut out, &one_line(note), "  ", width);
+        wrap(&mut out, note, "  ", width);
     }
     out
 }
 
 /// Everything that was measured, `width` columns wide.
-#[must_use]
 pub(crate) fn render_everything(results: &Results, width: usize) -> String {
     let width = width.max(20);
     let mut out = String::new();
@@ -66,30 +64,19 @@ pub(crate) fn render_everything(results: &Results, width: usize) -> String {
                 if !out.is_empty() {
                     out.push('\n');
                 }
-                wrap(&mut out, &one_line(&text), "", width);
+                wrap(&mut out, &text, "", width);
             }
-            Block::Words(text) => wrap(&mut out, &one_line(&text), "", width),
+            Block::Words(text) => wrap(&mut out, &text, "", width),
             Block::List(sentences) => list(&mut out, &sentences, width),
             Block::Table(grid) => {
                 if !grid.title.is_empty() {
-                    wrap(&mut out, &one_line(&grid.title), "", width);
+                    wrap(&mut out, &grid.title, "", width);
                 }
-                out += &format!("{}\n", table(&grid, width));
+                out += &format!("{}\n", table(&grid).boxed(width));
             }
         }
     }
     out
-}
-
-fn head(results: &Results) -> String {
-    let quick = if results.is_quick { ", quick" } else { "" };
-    format!(
-        "weir lab, {} ({}{quick}), {} with {} cores",
-        one_line(&results.started),
-        duration(results.duration_s),
-        one_line(&results.machine.cpu),
-        results.machine.cores,
-    )
 }
 
 /// A line whose best figures are in bold, or as the others.
@@ -108,14 +95,14 @@ fn plain_all(texts: &[String]) -> Vec<String> {
 
 fn list(out: &mut String, sentences: &[String], width: usize) {
     for sentence in sentences {
-        wrap(out, &format!("- {}", one_line(sentence)), "  ", width);
+        wrap(out, &format!("- {sentence}"), "  ", width);
     }
 }
 
-fn table(grid: &TextGrid, width: usize) -> String {
+fn table(grid: &TextGrid) -> Table {
     let mut table = Table::new(plain_all(&grid.header)).keys(grid.names);
-    grid.rows.iter().for_each(|row| table.row(plain_all(&row.texts)));
-    table.boxed(width)
+    grid.rows.iter().for_each(|(_, texts)| table.row(plain_all(texts)));
+    table
 }
 
 /// A text in one line, without what moves a terminal's cursor.
@@ -135,7 +122,7 @@ fn lines(text: &str) -> String {
 
 /// Adds the text in lines of at most `width` columns; those after the first begin with `indent`.
 fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
-    for line in ::terminal::wrap(text, width, indent) {
+    for line in ::terminal::wrap(&one_line(text), width, indent) {
         *out += &line;
         out.push('\n');
     }

@@ -3,44 +3,39 @@
 //! The page begins with it and the picture is made of it. It must never choose the figure by its
 //! value: it is the first one that most switches have.
 
-use super::entry::{ShownFigure, TableEntry};
-use super::mark::{OPEN, best, leaves_open, mark, marked};
+use std::cmp::Reverse;
+
+use stats::Comparison;
+
+use super::entry::ShownFigure;
+use super::grouped;
+use super::mark::{marked, signs};
 use super::number::capital;
-use super::section::{MetricTable, Section, TableRow, is_reference, sections};
-use super::switch_ratio::SwitchRatio;
+use super::ratio::best;
+use super::section::{MetricTable, Section, TableRow, is_reference, place_on, sections};
 use crate::names::distinct;
 use crate::results::{Coordinates, Results};
 
-/// The headline of a scenario.
+/// The headline of a scenario, or another row with its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'s, 'a> {
-    /// Its scenario.
     pub(crate) section: &'s Section<'a>,
-    /// Its metric.
     pub(crate) table: &'s MetricTable<'a>,
-    /// Its point.
     pub(crate) row: &'s TableRow<'a>,
 }
 
 /// The first table of each method that has one; figures in another unit are no further headline.
 pub(crate) fn headlines<'s, 'a>(section: &'s Section<'a>) -> Vec<&'s MetricTable<'a>> {
-    let mut methods: Vec<Option<&str>> = Vec::new();
-    let mut tables = Vec::new();
-    for table in &section.tables {
-        if table.derived_from.is_none() && !methods.contains(&table.method) {
-            methods.push(table.method);
-            tables.push(table);
-        }
-    }
-    tables
+    let own = section.tables.iter().filter(|table| !table.is_derived);
+    let by_method = grouped(own.map(|table| (table.method, table)));
+    by_method.iter().map(|(_, tables)| tables[0]).collect()
 }
 
 /// The headline of each scenario that has a figure.
 pub(crate) fn lines<'s, 'a>(sections: &'s [Section<'a>]) -> Vec<Line<'s, 'a>> {
     let line = |section: &'s Section<'a>| {
         let table = headlines(section).into_iter().next()?;
-        let figures =
-            |row: &TableRow<'_>| row.entries.iter().filter(|e| e.figure().is_some()).count();
+        let figures = |row: &TableRow<'_>| row.figures().count();
         let most = table.rows.iter().map(figures).max().filter(|most| *most > 0)?;
         let row = table.rows.iter().find(|row| figures(row) == most)?;
         Some(Line { section, table, row })
@@ -51,13 +46,9 @@ pub(crate) fn lines<'s, 'a>(sections: &'s [Section<'a>]) -> Vec<Line<'s, 'a>> {
 /// A headline with ratios, as far as a further start has to know it.
 #[derive(Debug)]
 pub(crate) struct Headline {
-    /// Its scenario.
     pub(crate) scenario: String,
-    /// Its point.
     pub(crate) at: Coordinates,
-    /// Its method.
     pub(crate) method: String,
-    /// Its metric.
     pub(crate) metric: String,
     /// The switches that have a figure.
     pub(crate) duts: Vec<String>,
@@ -72,17 +63,18 @@ pub(crate) fn headlines_of(results: &Results) -> Vec<Headline> {
         let Line { section, table, row } = line;
         let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
         let reach = others.filter_map(|(_, ratio)| {
-            let SwitchRatio { ratio, interval: (low, high), .. } = ratio.as_ref()?;
-            Some((high / ratio).max(ratio / low) - 1.0)
+            let Comparison { estimate, low, high, .. } = (*ratio)?;
+            Some((high / estimate).max(estimate / low) - 1.0)
         });
-        let has_figure = |dut: &&&str| line.entry(dut).is_some_and(|one| one.figure().is_some());
+        let has_figure = |(n, _): &(usize, &&str)| row.figure(*n).is_some();
+        let duts = section.duts.iter().enumerate().filter(has_figure);
         Some(Headline {
             scenario: section.scenario.id.clone(),
             at: row.at.clone(),
             method: table.method?.to_owned(),
             metric: table.metric.id.clone(),
             reach: reach.reduce(f64::max)?,
-            duts: section.duts.iter().filter(has_figure).map(|dut| (*dut).to_owned()).collect(),
+            duts: duts.map(|(_, dut)| (*dut).to_owned()).collect(),
         })
     };
     lines(&sections).iter().filter_map(headline).collect()
@@ -98,21 +90,16 @@ pub(crate) fn chosen<'s, 'a>(lines: Vec<Line<'s, 'a>>) -> (Vec<Line<'s, 'a>>, Ve
     if lines.len() <= LINES_MAX {
         return (lines, Vec::new());
     }
-    let is_same = |a: &Line<'_, '_>, b: &Line<'_, '_>| {
-        let (a, b) = (a.section.scenario, b.section.scenario);
-        a.evaluation == b.evaluation && (a.evaluation.is_some() || a.id == b.id)
-    };
-    let is_chosen = |(at, line): &(usize, Line<'s, 'a>)| {
-        let own = line.figures().count();
-        let before = lines.iter().enumerate().filter(|(other_at, other)| {
-            let theirs = other.figures().count();
-            is_same(other, line) && (theirs > own || theirs == own && other_at < at)
-        });
-        before.count() < OF_EVALUATION
-    };
-    let (chosen, rest): (Vec<_>, Vec<_>) = lines.iter().copied().enumerate().partition(is_chosen);
-    let lines = |of: Vec<(usize, Line<'s, 'a>)>| of.into_iter().map(|(_, line)| line).collect();
-    (lines(chosen), lines(rest))
+    let own = lines.iter().map(|line| {
+        let scenario = line.section.scenario;
+        (scenario.evaluation.as_ref().unwrap_or(&scenario.id), line)
+    });
+    let chosen = grouped(own).into_iter().flat_map(|(_, mut own)| {
+        own.sort_by_key(|line| Reverse(line.row.figures().count()));
+        own.into_iter().take(OF_EVALUATION).map(|line| line.section.index)
+    });
+    let chosen: Vec<usize> = chosen.collect();
+    lines.iter().copied().partition(|line| chosen.contains(&line.section.index))
 }
 
 /// Every switch, in the order of the results: the order of their colours.
@@ -124,63 +111,42 @@ pub(crate) fn all_duts(results: &Results) -> Vec<&str> {
 
 /// The signs in the headlines and what is best there.
 pub(crate) fn legend(lines: &[Line<'_, '_>]) -> String {
-    let limits = lines.iter().flat_map(Line::figures).filter_map(|figure| figure.limit);
-    let signs = limits.filter_map(|limit| mark(limit.part));
-    let signs = distinct(signs.map(|(sign, words)| format!("{sign} {words}")));
-    let mut signs = match signs.is_empty() {
-        true => String::new(),
-        false => format!("; at its limit: {}", signs.join(", ")),
-    };
-    if lines.iter().flat_map(Line::figures).any(|figure| !figure.remarks().is_empty()) {
-        signs += "; ? not compared: below the floor, clock error or doubtful";
-    }
-    if lines.iter().flat_map(Line::figures).any(leaves_open) {
-        signs += &format!("; {OPEN}");
-    }
-    format!(
-        "Median of the starts [lowest–highest]; dots are starts; bold is better than each other by \
-         the 95 % interval of its ratio{signs}."
-    )
+    let figures: Vec<&ShownFigure<'_>> = lines.iter().flat_map(|line| line.row.figures()).collect();
+    let words = "Median of the starts [lowest–highest]; dots are starts; bold is better than each \
+                 other by the 95 % interval of its ratio";
+    let parts: Vec<String> = [words.to_owned()].into_iter().chain(signs(&figures, "")).collect();
+    format!("{}.", parts.join("; "))
 }
 
 impl<'s, 'a> Line<'s, 'a> {
+    /// The figure of a switch.
+    pub(crate) fn figure(&self, dut: &str) -> Option<&'s ShownFigure<'a>> {
+        self.row.figure(self.place(dut)?)
+    }
+
     fn place(&self, dut: &str) -> Option<usize> {
         self.section.duts.iter().position(|known| *known == dut)
     }
 
-    /// The entry of a switch.
-    pub(crate) fn entry(&self, dut: &str) -> Option<&'s TableEntry<'a>> {
-        self.row.entries.get(self.place(dut)?)
-    }
-
     /// The figure of a switch with the sign of what limited it, and whether it is the best; or the
-    /// word that it has instead.
+    /// word that it has instead. The path without a switch is no competitor.
     pub(crate) fn text(&self, dut: &str) -> (String, bool) {
         let Some(place) = self.place(dut) else { return ("-".to_owned(), false) };
-        let entries: Vec<_> =
-            self.row.entries.iter().enumerate().map(|(n, e)| (n, Some(e))).collect();
-        let is_best = best(self.section, &entries, self.table.metric.better)[place];
-        let Some(figure) = self.row.entries[place].figure() else {
-            let word = self.row.entries[place].absence().map_or("-", |(word, _)| word);
-            return (word.to_owned(), false);
+        let figure = match &self.row.entries[place] {
+            Ok(figure) => figure,
+            Err((word, _)) => return ((*word).to_owned(), false),
         };
         let (text, marks) = marked(figure, self.table.metric.decimals);
-        (text + &marks, is_best)
-    }
-
-    /// The figures of all switches.
-    pub(crate) fn figures(&self) -> impl Iterator<Item = &'s ShownFigure<'a>> {
-        self.row.entries.iter().filter_map(TableEntry::figure)
+        let duts = self.section.duts.iter().enumerate();
+        let figures = duts.map(|(n, dut)| self.row.figure(n).filter(|_| !is_reference(dut)));
+        let best = best(&figures.collect::<Vec<_>>(), self.table.metric.better);
+        (text + &marks, best[place])
     }
 
     /// `Rate, packets/s, entries 61,000`: the metric and the point, where a word is to stand by
     /// itself or with the name of its axis.
     pub(crate) fn about(&self, is_short: bool) -> String {
-        let axes: Vec<_> = self.section.axes.iter().collect();
-        let place = match is_short {
-            true => Section::place_on(&axes, self.row.at),
-            false => self.section.place(self.row.at),
-        };
+        let place = place_on(&self.section.axes, self.row.at, is_short);
         let name = capital(&self.table.name());
         if place.is_empty() { name } else { format!("{name}; {place}") }
     }

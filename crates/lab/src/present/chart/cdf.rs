@@ -3,11 +3,14 @@
 //!
 //! The start is the unit: values of one start are not independent, so that no band may count them.
 
+use maud::{Markup, html};
+use stats::{Figure, Observed};
+
 use super::scale::tick;
-use super::sweep::{BOTTOM, HEIGHT, LEFT, TOP, frame, path};
-use super::{Curve, Facet, Scale, WIDTH, clipped, drawing};
-use crate::present::markup::{Markup, markup};
-use crate::present::section::{MetricTable, Section, published};
+use super::sweep::{BOTTOM, HEIGHT, LEFT, TOP, frame, line};
+use super::{Scale, WIDTH, clipped, drawing, path, tenth};
+use crate::present::number::count;
+use crate::present::section::{MetricTable, Section, TableRow, published};
 use crate::results::MeasuredDistribution;
 
 /// The shares at which the starts are compared; the rest of the tail is often one value.
@@ -28,13 +31,11 @@ fn value_at(start: &MeasuredDistribution, share: f64) -> Option<f64> {
     Some(low + part * (high - low))
 }
 
-/// A share with the lowest start, the median of the starts, and the highest.
-fn levels(starts: &[&MeasuredDistribution]) -> Vec<(f64, [f64; 3])> {
+/// Each share with the median of the starts there and their range.
+fn levels(starts: &[&MeasuredDistribution]) -> Vec<(f64, Figure)> {
     let level = |share: f64| {
-        let values: Vec<f64> = starts.iter().filter_map(|start| value_at(start, share)).collect();
-        let low = values.iter().copied().reduce(f64::min)?;
-        let high = values.iter().copied().reduce(f64::max)?;
-        Some((share, [low, stats::median(&values)?, high]))
+        let values = starts.iter().filter_map(|start| value_at(start, share));
+        Some((share, Figure::of(&values.map(Observed::from).collect::<Vec<_>>())?))
     };
     SHARES.into_iter().filter_map(level).collect()
 }
@@ -43,66 +44,58 @@ fn levels(starts: &[&MeasuredDistribution]) -> Vec<(f64, [f64; 3])> {
 pub(super) fn draw(
     section: &Section<'_>,
     table: &MetricTable<'_>,
-    facet: &Facet<'_, '_>,
-    curves: &[Curve<'_>],
+    rows: &[&TableRow<'_>],
+    colours: &[usize],
 ) -> Option<Markup> {
-    let [row] = facet.rows.as_slice() else { return None };
-    let of_curve = |curve: Curve<'_>| {
-        let cells = section.scenario.cells.iter();
-        let mut cells = cells.filter(|cell| cell.dut == curve.name && cell.at == *row.at);
-        let all = &cells.next()?.distributions;
+    let [row] = rows else { return None };
+    let of_dut = |(name, colour): (&&str, &usize)| {
+        let mut cells = section.scenario.cells.iter();
+        let all = &cells.find(|cell| cell.dut == *name && cell.at == *row.at)?.distributions;
         let is_own = |one: &&MeasuredDistribution| one.metric == table.metric.id && one.count > 0;
         let starts: Vec<_> = all.iter().filter(is_own).collect();
         let levels = levels(&starts);
-        (!levels.is_empty()).then(|| (curve.colour, curve.name.to_owned(), starts.len(), levels))
+        let (one, many) = section.turns();
+        let title = format!("{name}, {}", count(starts.len(), one, many));
+        (!levels.is_empty()).then_some((*colour, title, levels))
     };
-    let found: Vec<_> = curves.iter().copied().filter_map(of_curve).collect();
+    let found: Vec<_> = section.duts.iter().zip(colours).filter_map(of_dut).collect();
     let levels = || found.iter().flat_map(|(.., levels)| levels);
     // A tail leaves a linear scale no room for the rest.
-    let is_positive = levels().all(|(_, [low, ..])| *low > 0.0);
+    let is_positive = levels().all(|(_, level)| level.low > 0.0);
     let shown = levels().filter(|(share, _)| is_positive || (0.05..=0.95).contains(share));
-    let mut values: Vec<f64> = shown.flat_map(|(_, [low, _, high])| [*low, *high]).collect();
+    let mut values: Vec<f64> = shown.flat_map(|(_, level)| [level.low, level.high]).collect();
     if values.is_empty() {
         return None;
     }
-    values.extend(row.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten());
+    values.extend(row.published_values());
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let wants_log = values.iter().copied().fold(0.0, f64::max) / least > 8.0;
     let x = Scale::new(&values, wants_log, (LEFT, WIDTH - LEFT - 14.0));
     let y = Scale::between(0.0, 1.0, (BOTTOM, TOP - BOTTOM));
     let labels = x.ticks().into_iter().map(|value| (x.place(value), tick(value)));
-    let mut inside = frame(&y, labels, &table.values_name());
-    for one in &row.published {
-        let (from, to) = (x.place(one.value), x.place(one.to.unwrap_or(one.value)));
-        let text = format!("published: {} {}", one.switch, published(one, table.metric.decimals));
-        inside += markup!(
-            "<g><title>{}</title><path class=\"old\" d=\"M{} {}V{}\"/><text class=\"soft small\" \
-             transform=\"translate({} {}) rotate(-90)\">{}</text></g>",
-            text,
-            (from + to) / 2.0,
-            TOP,
-            BOTTOM,
-            (from + to) / 2.0 - 4.0,
-            BOTTOM - 6.0,
-            clipped(&one.switch, 30)
-        );
-    }
-    let (x, y) = (&x, &y);
-    for (colour, name, starts, levels) in &found {
-        let line =
-            |of: usize| levels.iter().map(move |(share, at)| (x.place(at[of]), y.place(*share)));
-        let (low, middle, high) = (line(0), line(1), line(2).rev());
-        let (start, many) = section.turns();
-        let starts = crate::present::number::count(*starts, start, many);
-        inside += markup!(
-            "<g class=\"c{} d{0}\"><title>{}, {}</title><path class=\"band\" d=\"{}z\"/>\
-             <path class=\"line\" d=\"{}\"/></g>",
-            *colour,
-            name,
-            starts,
-            path(&low.chain(high).collect::<Vec<_>>()),
-            path(&middle.collect::<Vec<_>>())
-        );
-    }
-    Some(drawing(&format!("Distribution of {}", table.values_label()), HEIGHT, inside))
+    let curve = |levels: &[(f64, Figure)], of: fn(&Figure) -> f64| -> Vec<(f64, f64)> {
+        levels.iter().map(|(share, at)| (x.place(of(at)), y.place(*share))).collect()
+    };
+    let inside = html! {
+        (frame(&y, labels, &table.values_name()))
+        @for one in &row.published {
+            @let ends = [one.value, one.to.unwrap_or(one.value)].map(|end| x.place(end));
+            @let at = f64::midpoint(ends[0], ends[1]);
+            g {
+                title { "published: " (one.switch) " " (published(one, table.metric.decimals)) }
+                (path("old", &format!("M{} {TOP}V{BOTTOM}", tenth(at))))
+                @let place = format!("translate({} {}) rotate(-90)", tenth(at - 4.0), BOTTOM - 6.0);
+                text class="soft small" transform=(place) { (clipped(&one.switch, 30)) }
+            }
+        }
+        @for (colour, title, levels) in &found {
+            @let (low, high) = (curve(levels, |at| at.low), curve(levels, |at| at.high));
+            g class={ "c" (colour) " d" (colour) } {
+                title { (title) }
+                (path("band", &(line(low.into_iter().chain(high.into_iter().rev())) + "z")))
+                (path("line", &line(curve(levels, |at| at.median).into_iter())))
+            }
+        }
+    };
+    Some(drawing(&format!("Distribution of {}", table.values_label()), HEIGHT, &inside))
 }

@@ -2,12 +2,13 @@
 //!
 //! On a logarithmic scale there is no bar, because its length would mean nothing.
 
-use super::{Curve, Facet, Scale, WIDTH, clipped, drawing};
+use maud::{Markup, html};
+
+use super::{Scale, WIDTH, clipped, drawing, label, path, tenth};
 use crate::present::entry::ShownFigure;
 use crate::present::mark::mark;
-use crate::present::markup::{Markup, markup};
 use crate::present::number::short_with_range;
-use crate::present::section::{MetricTable, Section, published, value_of};
+use crate::present::section::{MetricTable, Section, TableRow, published, value_of};
 use crate::results::{AxisInfo, Published};
 
 /// Heights of a heading, of a name with its figure, and of the track below with its gap.
@@ -19,56 +20,47 @@ const GAP: f64 = 7.0;
 /// Letters of a name and of a heading at most.
 const LETTERS: usize = 30;
 
-/// A published figure of every row stands once, below all.
-fn common<'a>(facet: &Facet<'_, 'a>) -> Vec<&'a Published> {
-    let Some((first, rest)) = facet.rows.split_first() else { return Vec::new() };
-    let is_common = !rest.is_empty() && rest.iter().all(|row| row.published == first.published);
-    if is_common { first.published.clone() } else { Vec::new() }
-}
-
 /// The chart; none where there is no figure.
 pub(super) fn draw(
     section: &Section<'_>,
     table: &MetricTable<'_>,
-    facet: &Facet<'_, '_>,
+    rows: &[&TableRow<'_>],
     (x, scale): (Option<&AxisInfo>, &Scale),
-    curves: &[Curve<'_>],
+    colours: &[usize],
 ) -> Option<Markup> {
-    let mut entries = facet.rows.iter().flat_map(|row| &row.entries);
-    entries.find_map(|entry| entry.figure())?;
-    let common = common(facet);
-    let (mut inside, mut y) = (Markup::default(), 0.0);
-    for row in &facet.rows {
-        let has_figure = row.entries.iter().any(|entry| entry.figure().is_some());
+    rows.iter().find_map(|row| row.figures().next())?;
+    let decimals = table.metric.decimals;
+    // A published figure of every row stands once, below all.
+    let is_common = rows.len() > 1 && rows.iter().all(|row| row.published == rows[0].published);
+    let common: &[&Published] = if is_common { &rows[0].published } else { &[] };
+    let (mut parts, mut y) = (Vec::new(), 0.0);
+    for row in rows {
+        let has_figure = row.figures().next().is_some();
         if !has_figure && (row.published.is_empty() || !common.is_empty()) {
             continue;
         }
         if let Some(axis) = x {
             let value = row.at.get(&axis.name).map_or_else(String::new, |v| value_of(axis, v));
             y += HEADING;
-            let value = clipped(&value, 2 * LETTERS);
-            inside += markup!("<text class=\"soft\" x=\"0\" y=\"{}\">{}</text>", y - 6.0, value);
+            parts.push(label("soft", (0.0, y - 6.0), &clipped(&value, 2 * LETTERS)));
         }
-        for curve in curves {
-            let Some(figure) = row.entries[curve.place].figure() else { continue };
-            let text = text(figure, table.metric.decimals);
-            let head = names(y, curve.name, &text);
-            let track = track(section, figure, scale, y + NAME, TRACK);
-            inside += markup!(
-                "<a href=\"#{}\" class=\"c{}\">{}{}</a>",
-                row.anchor,
-                curve.colour,
-                head,
-                track
-            );
+        for (dut, (name, colour)) in section.duts.iter().zip(colours).enumerate() {
+            let Some(figure) = row.figure(dut) else { continue };
+            parts.push(html! {
+                a href={ "#" (row.anchor) } class={ "c" (colour) } {
+                    (names(y, name, &text(figure, decimals)))
+                    (track(section, figure, scale, y + NAME, TRACK))
+                }
+            });
             y += NAME + TRACK + GAP;
         }
         if common.is_empty() {
-            inside += old_lines(&row.published, scale, table.metric.decimals, &mut y);
+            parts.extend(row.published.iter().map(|one| old_line(one, scale, decimals, &mut y)));
         }
     }
-    inside += old_lines(&common, scale, table.metric.decimals, &mut y);
-    Some(drawing(&table.heading(), y, inside))
+    parts.extend(common.iter().map(|one| old_line(one, scale, decimals, &mut y)));
+    let inside = html! { @for part in parts { (part) } };
+    Some(drawing(&table.heading(), y, &inside))
 }
 
 /// A figure with the sign of what limited it.
@@ -80,40 +72,30 @@ fn text(figure: &ShownFigure<'_>, decimals: usize) -> String {
 }
 
 fn names(y: f64, name: &str, text: &str) -> Markup {
-    markup!(
-        "<text class=\"name\" y=\"{}\">{}</text><text class=\"end\" x=\"{}\" y=\"{0}\">{}</text>",
-        y + 12.0,
-        clipped(name, LETTERS),
-        WIDTH,
-        text
-    )
+    html! {
+        (label("name", (0.0, y + 12.0), &clipped(name, LETTERS)))
+        (label("end", (WIDTH, y + 12.0), text))
+    }
 }
 
-/// A rectangle; that it begins at 0 is not said.
 fn rect(class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) -> Markup {
-    let left = (x.abs() > 0.0).then(|| markup!(" x=\"{}\"", x));
-    markup!(
-        "<rect class=\"{}\"{} y=\"{}\" width=\"{}\" height=\"{}\"/>",
-        class,
-        left,
-        y,
-        width,
-        height
-    )
+    html! {
+        rect class=(class) x=(tenth(x)) y=(tenth(y)) width=(tenth(width)) height=(tenth(height)) {}
+    }
 }
 
-/// The published figures of a row.
-fn old_lines(old: &[&Published], scale: &Scale, decimals: usize, y: &mut f64) -> Markup {
-    let line = |one: &&Published| {
-        let (from, to) = (scale.place(one.value), scale.place(one.to.unwrap_or(one.value)));
-        let head = names(*y, &format!("published: {}", one.switch), &published(one, decimals));
-        let top = *y + NAME;
-        *y += NAME + TRACK + GAP;
-        let track = rect("track", (0.0, top), (WIDTH, TRACK));
-        let old = rect("old", (from - 2.0, top), (to - from + 4.0, TRACK));
-        markup!("<g>{}{}{}</g>", head, track, old)
-    };
-    old.iter().map(line).collect()
+/// A published figure at `y`, which moves below it.
+fn old_line(one: &Published, scale: &Scale, decimals: usize, y: &mut f64) -> Markup {
+    let (from, to) = (scale.place(one.value), scale.place(one.to.unwrap_or(one.value)));
+    let (at, top) = (*y, *y + NAME);
+    *y += NAME + TRACK + GAP;
+    html! {
+        g {
+            (names(at, &format!("published: {}", one.switch), &published(one, decimals)))
+            (rect("track", (0.0, top), (WIDTH, TRACK)))
+            (rect("old", (from - 2.0, top), (to - from + 4.0, TRACK)))
+        }
+    }
 }
 
 /// The values that a scale has to hold. A bound that is far away would leave no length.
@@ -134,36 +116,22 @@ pub(crate) fn track(
     height: f64,
 ) -> Markup {
     let place = |value: f64| scale.place(value);
-    let (zero, end) = (scale.place(f64::MIN), scale.place(f64::MAX));
-    let middle = top + height / 2.0;
-    let bar = (!scale.is_log).then(|| {
-        let (from, to) = (place(0.0).min(place(figure.value)), place(0.0).max(place(figure.value)));
-        rect("bar", (from, top), ((to - from).max(1.0), height))
-    });
-    let bound = figure.bound.filter(|bound| scale.holds(bound.value));
-    let bound = bound.map(|bound| {
-        markup!(
-            "<path class=\"bound\" d=\"M{} {}v{}\"/>",
-            place(bound.value),
-            top - 1.0,
-            height + 2.0
-        )
-    });
-    let dot = |value: &f64| markup!("M{} {}h.1", place(*value), middle);
-    let starts: Markup = figure.row.samples.iter().map(dot).collect();
-    markup!(
-        "<title>{}</title>{}{}{}<path class=\"spread\" d=\"M{} {}H{}\"/><path class=\"start\" \
-         d=\"{}\"/><path class=\"middle\" d=\"M{} {}v{}\"/>",
-        section.starts_of(figure),
-        rect("track", (zero, top), (end - zero, height)),
-        bar,
-        bound,
-        place(figure.range.0),
-        middle,
-        place(figure.range.1),
-        starts,
-        place(figure.value),
-        top,
-        height
-    )
+    let (zero, end, middle) = (place(f64::MIN), place(f64::MAX), top + height / 2.0);
+    let [low, value, high] =
+        [figure.range.0, figure.value, figure.range.1].map(|one| tenth(place(one)));
+    let (from, to) = (place(0.0).min(place(figure.value)), place(0.0).max(place(figure.value)));
+    let bound = figure.bound.map(|bound| bound.value).filter(|bound| scale.holds(*bound));
+    let starts = figure.row.samples.iter().map(|start| tenth(place(*start)));
+    let starts: String = starts.map(|start| format!("M{start} {middle}h.1")).collect();
+    html! {
+        title { (section.starts_of(figure)) }
+        (rect("track", (zero, top), (end - zero, height)))
+        @if !scale.is_log { (rect("bar", (from, top), ((to - from).max(1.0), height))) }
+        @if let Some(bound) = bound {
+            (path("bound", &format!("M{} {}v{}", tenth(place(bound)), top - 1.0, height + 2.0)))
+        }
+        (path("spread", &format!("M{low} {middle}H{high}")))
+        (path("start", &starts))
+        (path("middle", &format!("M{value} {top}v{height}")))
+    }
 }

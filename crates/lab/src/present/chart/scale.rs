@@ -2,6 +2,8 @@
 //!
 //! It must never place a value outside its line, whatever the value.
 
+use crate::present::number::is_extreme;
+
 /// From so many times between the greatest and the least value on, a scale is logarithmic.
 const LOG_FROM: f64 = 60.0;
 
@@ -77,6 +79,9 @@ impl Scale {
 
 /// A marked value: `1.5M`, `250k`, `0.02`.
 pub(super) fn tick(value: f64) -> String {
+    if is_extreme(value) {
+        return format!("{value:.1e}");
+    }
     let (unit, sign) = match value.abs() {
         size if size >= 1e9 => (1e9, "G"),
         size if size >= 1e6 => (1e6, "M"),
@@ -118,5 +123,6 @@ mod tests {
         assert_eq!(ticks(&[5.0, 500.0]), "5 10 20 50 100 200 500");
         assert_eq!(ticks(&[0.02, 0.03]), "0 0.01 0.02 0.03");
         assert_eq!([1_500_000.0, 2e9, 9_000.0].map(tick), ["1.5M", "2G", "9000"]);
+        assert_eq!([2e300, 5e-12].map(tick), ["2.0e300", "5.0e-12"]);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{findings, verdict};
 use crate::limit::Part;
+use crate::present::ratio::standing;
 use crate::present::sample::{self, add, at, empty};
 use crate::present::section::sections;
-use crate::present::switch_ratio::Standing;
 use crate::present::verdict::lines;
-use crate::results::{CellState, ResultRow, Results};
+use crate::results::{Better, CellState, ResultRow, Results};
 
 /// One scenario, one metric, two switches with these samples at each size.
 fn rows(rows: &[(&str, &[f64], &[f64])]) -> Results {
@@ -58,6 +58,37 @@ fn a_switch_is_better_or_behind_where_it_is() {
     assert!(run[2].starts_with(behind), "{run:?}");
 }
 
+#[test]
+fn few_starts_do_not_show_that_there_is_no_effect() {
+    for (starts, is_said) in [(2, false), (3, false), (4, true), (5, true)] {
+        let (weir, other) = (&EVEN[..starts], &EVEN_TOO[..starts]);
+        let (own, _) = sentences(&two([weir, other], [weir, other]));
+        let none = "No effect of frame size on Rate of weir is seen.";
+        assert_eq!(own.iter().any(|text| text == none), is_said, "{starts} starts: {own:?}");
+    }
+}
+
+#[test]
+fn cells_without_figures_have_their_reasons() {
+    let mut results = two([&AHEAD, &AHEAD], [&EVEN, &EVEN]);
+    let cores = "needs a core for each worker, and the machine has 2";
+    let states = [
+        CellState::Missing(cores.into()),
+        CellState::Failed("it ended\nand its log".into()),
+        CellState::Missing(cores.into()),
+    ];
+    for (cell, state) in results.scenarios[0].cells.iter_mut().zip(states) {
+        cell.state = state;
+    }
+    let text = format!(
+        "3 cells without figures: 1 failed (it ended), 2 missing here ({cores}); each says why in \
+         its place."
+    );
+    assert_eq!(super::warnings(&results), std::slice::from_ref(&text));
+    let (_, run) = sentences(&results);
+    assert_eq!(run.last(), Some(&text));
+}
+
 /// Of many equal rows one is always behind most, and one in twenty by itself.
 #[test]
 fn the_most_behind_of_many_equal_rows_is_no_sentence() {
@@ -73,7 +104,7 @@ fn the_most_behind_of_many_equal_rows_is_no_sentence() {
         let (own, run) = sentences(&results);
         let sections = sections(&results);
         let mut ratios = sections[0].tables[0].rows.iter().flat_map(|row| &row.ratios).flatten();
-        alone += usize::from(ratios.any(|ratio| ratio.standing == Standing::Worse));
+        alone += usize::from(ratios.any(|ratio| standing(ratio, Better::Higher).is_lt()));
         let is_claim = |text: &&String| text.starts_with("Behind") || text.contains("is behind in");
         let is_claim = |text: &&String| is_claim(text) && !text.ends_with("is behind in none.");
         behind += run.iter().chain(&own).filter(is_claim).count();
