@@ -15,10 +15,11 @@ use programs::tools;
 
 use crate::campaign::catalogue;
 use crate::campaign::job::Campaign;
+use crate::dut::controller;
 use crate::present::{Form, View};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::{controller, demo, dut, method, names, settings};
+use crate::{demo, dut, method, names, settings};
 
 mod agent;
 mod campaign;

@@ -7,8 +7,7 @@
 use programs::tools::Missing;
 
 use crate::campaign::scenario::Scenario;
-use crate::controller;
-use crate::dut::{self, Dut};
+use crate::dut::{self, Dut, controller};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 

@@ -5,6 +5,7 @@
 //! that is given its ports and what decides where packets go; nothing else about it is known here.
 
 mod command;
+pub(crate) mod controller;
 pub(crate) mod counters;
 mod external;
 mod in_kernel;
@@ -22,13 +23,12 @@ use anyhow::{Result, anyhow};
 use channel::{Endpoint, Tls, TlsFiles};
 use programs::tools::{Missing, Program};
 
-use crate::controller;
-pub(crate) use crate::controller::{COMMAND_ABOUT, RUNNING_ABOUT, SUBJECTS as CONTROLLERS};
 use crate::names;
 use crate::service::{ProgramPaths, Service, ServiceContext};
 use crate::settings::{AppKind, CacheSet, Forwarding, Replay, ReplayDevices, Settings};
 use crate::testbed::external::Wiring;
 use crate::testbed::{PortName, Testbed};
+pub(crate) use controller::{COMMAND_ABOUT, RUNNING_ABOUT, SUBJECTS as CONTROLLERS};
 pub use counters::DutCounters;
 
 /// A switch or a controller. A row names what differs from [`Dut::new`].
@@ -108,7 +108,7 @@ impl Dut {
         Box::leak(Box::new(Self { word, name, about, ..self }))
     }
 
-    /// What a user's word has behind the name: a program, or a command.
+    /// The program or the command of a user's word, behind the name.
     pub(crate) fn behind_name(&self) -> &'static str {
         self.word.split_once('=').map_or("", |(_, behind)| behind)
     }
@@ -329,8 +329,7 @@ pub fn ensure_given(duts: &[&Dut], paths: &ProgramPaths) -> Result<(), Missing> 
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, ensure_given, find};
-    use crate::controller;
+    use super::{ALL, controller, ensure_given, find};
     use crate::service::ProgramPaths;
 
     #[test]

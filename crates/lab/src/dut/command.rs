@@ -20,8 +20,7 @@ use programs::scratch;
 use programs::tools::{self, Missing, Program};
 use rustix::process::Signal;
 
-use super::{ALL, Dut, DutPlan, StartedDut};
-use crate::controller;
+use super::{ALL, Dut, DutPlan, StartedDut, controller};
 use crate::load::ProcessRole;
 use crate::service::Service;
 use crate::settings::{Forwarding, Settings};

@@ -8,18 +8,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use control::{ControlCommand, ControlLine, ControlRequest};
 use programs::cancel::Cancel;
 use programs::process;
 use programs::tools::Tool;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
+    sockopt,
+};
 use serde_json::Value;
 
-use super::testpmd;
 use crate::testbed::replay::Counts;
 
 /// Longest time for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Longest time for an answer of the telemetry socket, and its most bytes.
+const TELEMETRY_LIMIT: Duration = Duration::from_secs(5);
+const TELEMETRY_MAX: usize = 16 * 1024;
 
 /// Names of Open vSwitch's cache counters; those that count a miss begin with `miss`.
 const CACHE_COUNTERS: [&str; 3] =
@@ -60,7 +67,7 @@ impl DutCounters {
     /// Counts of the first pair of ports, where OpenFlow does not give them.
     pub(crate) fn counts(&self) -> Result<Option<Counts>> {
         match self {
-            Self::Testpmd(telemetry) => testpmd::counts(telemetry).map(Some),
+            Self::Testpmd(telemetry) => telemetry_counts(telemetry).map(Some),
             Self::Control(_) | Self::OvsControl(_) => Ok(None),
         }
     }
@@ -101,6 +108,36 @@ fn sum_of(text: &str, key: &str) -> u64 {
         value.split_ascii_whitespace().next()?.parse::<u64>().ok()
     });
     values.sum()
+}
+
+/// Connects to testpmd's telemetry: DPDK's socket, which has the counters of its ports.
+pub(super) fn open_telemetry(path: &Path) -> Result<OwnedFd> {
+    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(TELEMETRY_LIMIT))?;
+    connect(&fd, &SocketAddrUnix::new(path)?)?;
+    let mut greeting = vec![0; TELEMETRY_MAX];
+    recv(&fd, &mut greeting[..], RecvFlags::empty())?;
+    Ok(fd)
+}
+
+/// Counts of the ports where packets come in and go out.
+pub(super) fn telemetry_counts(telemetry: &OwnedFd) -> Result<Counts> {
+    let received = ask_telemetry(telemetry, 0, "ipackets")?;
+    let before = Instant::now();
+    let sent = ask_telemetry(telemetry, 1, "opackets")?;
+    Ok(Counts { at: before + before.elapsed() / 2, received, sent })
+}
+
+fn ask_telemetry(telemetry: &OwnedFd, port: u16, counter: &str) -> Result<u64> {
+    let question = format!("/ethdev/stats,{port}");
+    send(telemetry, question.as_bytes(), SendFlags::empty())?;
+    let mut buffer = vec![0; TELEMETRY_MAX];
+    let (count, _) = recv(telemetry, &mut buffer[..], RecvFlags::empty())?;
+    let answer: Value = serde_json::from_slice(buffer.get(..count).unwrap_or_default())?;
+    let Some(value) = answer["/ethdev/stats"][counter].as_u64() else {
+        bail!("testpmd shows no {counter} of port {port}: {answer}")
+    };
+    Ok(value)
 }
 
 #[cfg(test)]

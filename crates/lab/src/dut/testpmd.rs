@@ -2,34 +2,23 @@
 //! any switch can do with these devices.
 //!
 //! Its counters are read over DPDK's telemetry socket, which lies in the scratch folder with all
-//! its other files.
+//! its other files (`dut::counters`).
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use programs::huge_pages::{self, HUGE_MB};
 use programs::tools::Tool;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
-    sockopt,
-};
-use serde_json::Value;
 
+use super::counters::{open_telemetry, telemetry_counts};
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, replays_by_dpdk};
 use crate::load::ProcessRole;
 use crate::service::Service;
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::Testbed;
-use crate::testbed::replay::Counts;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
-
-/// Longest time for an answer of the telemetry socket, and its most bytes.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-const ANSWER_MAX: usize = 16 * 1024;
 
 /// `dpdk-testpmd` between the devices of a replay.
 pub(super) const TESTPMD: Dut = Dut {
@@ -85,38 +74,9 @@ fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
     let telemetry = opened.context("testpmd has no telemetry")?;
     // What it prints comes late where it prints into a file; its counters do not.
     process.wait_until("send a packet", START_LIMIT, context.cancel, |_| {
-        counts(&telemetry).is_ok_and(|counts| counts.sent > 0)
+        telemetry_counts(&telemetry).is_ok_and(|counts| counts.sent > 0)
     })?;
     let service = Service::of(process, ProcessRole::Switch, 0);
     let counters = Some(DutCounters::Testpmd(telemetry));
     Ok(StartedDut { service, counters, ..StartedDut::default() })
-}
-
-fn open_telemetry(path: &Path) -> Result<OwnedFd> {
-    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
-    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(ANSWER_LIMIT))?;
-    connect(&fd, &SocketAddrUnix::new(path)?)?;
-    let mut greeting = vec![0; ANSWER_MAX];
-    recv(&fd, &mut greeting[..], RecvFlags::empty())?;
-    Ok(fd)
-}
-
-/// Counts of the ports where packets come in and go out.
-pub(super) fn counts(telemetry: &OwnedFd) -> Result<Counts> {
-    let received = ask(telemetry, 0, "ipackets")?;
-    let before = Instant::now();
-    let sent = ask(telemetry, 1, "opackets")?;
-    Ok(Counts { at: before + before.elapsed() / 2, received, sent })
-}
-
-fn ask(telemetry: &OwnedFd, port: u16, counter: &str) -> Result<u64> {
-    let question = format!("/ethdev/stats,{port}");
-    send(telemetry, question.as_bytes(), SendFlags::empty())?;
-    let mut buffer = vec![0; ANSWER_MAX];
-    let (count, _) = recv(telemetry, &mut buffer[..], RecvFlags::empty())?;
-    let answer: Value = serde_json::from_slice(buffer.get(..count).unwrap_or_default())?;
-    let Some(value) = answer["/ethdev/stats"][counter].as_u64() else {
-        bail!("testpmd shows no {counter} of port {port}: {answer}")
-    };
-    Ok(value)
 }

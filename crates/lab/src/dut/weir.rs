@@ -14,8 +14,7 @@ use control::{ControlCommand, ControlRequest};
 use programs::tools::Program;
 
 use super::command::given_program;
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name};
-use crate::controller;
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name, controller};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, key_options};
 use crate::settings::{CacheSet, Forwarding, Settings};
@@ -46,7 +45,7 @@ const REPLAY_START_LIMIT: Duration = Duration::from_secs(60);
 /// More flow entries than any workload has.
 const REPLAY_ENTRIES_MAX: &str = "20000000";
 
-/// What all of them have.
+/// The common part of all of them.
 const fn row(name: &'static str, about: &'static str) -> Dut {
     Dut {
         has_offloads: true,

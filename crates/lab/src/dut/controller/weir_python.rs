@@ -12,8 +12,8 @@ use crate::settings::AppKind;
 
 /// The variable of the interpreter, and the package's examples.
 const VARIABLE: &str = "WEIR_PYTHON";
-const HUB: &str = include_str!("../../../../python/examples/hub.py");
-const LEARNING_SWITCH: &str = include_str!("../../../../python/examples/learning_switch.py");
+const HUB: &str = include_str!("../../../../../python/examples/hub.py");
+const LEARNING_SWITCH: &str = include_str!("../../../../../python/examples/learning_switch.py");
 
 /// `weir run`.
 pub(super) const WEIR_PYTHON: Dut = Dut {

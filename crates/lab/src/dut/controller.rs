@@ -20,7 +20,7 @@ use files::proc::ProcFolder;
 use netdev::sys::affinity;
 use programs::listening::{free_port, is_listened_on};
 
-use crate::dut::{Dut, DutPlan, StartedDut, tls_files};
+use super::{Dut, DutPlan, StartedDut, tls_files};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, key_options};
 use crate::settings::{AppKind, ChannelTransport, FleetSettings, Settings};
