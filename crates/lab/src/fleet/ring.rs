@@ -33,14 +33,8 @@ pub(super) type RingLink = (u64, u32, u64, u32);
 /// A frame from a neighbour, and the port at which it arrives.
 type Arriving = (u32, Vec<u8>);
 
-/// Order to the switches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Run,
-    /// The link from port 1 of the switch with this number is up, or down.
-    Link(u32, bool),
-    Stop,
-}
+/// The link from port 1 of the switch with this number is up, or down; none until one changes.
+type LinkChange = Option<(u32, bool)>;
 
 /// Common view of all.
 #[derive(Debug, Default)]
@@ -68,7 +62,8 @@ pub(super) struct RingTopology {
     switches: u32,
     /// When the first switch began to connect.
     pub(super) begun: Instant,
-    orders: watch::Sender<Order>,
+    /// All switches go when it does.
+    links: Option<watch::Sender<LinkChange>>,
     seen: Arc<Seen>,
     thread: Option<JoinHandle<Result<()>>>,
 }
@@ -77,13 +72,13 @@ impl RingTopology {
     /// Begins to connect as many switches as the plan has.
     pub(super) fn start(plan: &FleetPlan) -> Result<Self> {
         ensure!(plan.switches >= 2, "a ring has two switches at least: fleet.switches=2");
-        let (orders, received) = watch::channel(Order::Run);
+        let (links, changes) = watch::channel(None);
         let (begun, seen) = (Instant::now(), Arc::<Seen>::default());
         let (plan_of_thread, all) = (plan.clone(), Arc::clone(&seen));
         let thread = std::thread::Builder::new().name(format!("{THREAD_NAME}-ring"));
-        let thread = thread.spawn(move || run(plan_of_thread, &all, &received));
+        let thread = thread.spawn(move || run(plan_of_thread, &all, &changes));
         let thread = Some(thread.context("starting the thread of the ring")?);
-        Ok(Self { switches: plan.switches, begun, orders, seen, thread })
+        Ok(Self { switches: plan.switches, begun, links: Some(links), seen, thread })
     }
 
     /// Both ways of all links.
@@ -102,7 +97,7 @@ impl RingTopology {
     pub(super) fn set_link(&self, number: u32, is_up: bool) -> Instant {
         let at = Instant::now();
         // A thread that is gone is found out by the next wait.
-        let _ = self.orders.send(Order::Link(number, is_up));
+        let _ = self.links.as_ref().map(|links| links.send(Some((number, is_up))));
         at
     }
 
@@ -145,7 +140,7 @@ impl RingTopology {
 
 impl Drop for RingTopology {
     fn drop(&mut self) {
-        let _ = self.orders.send(Order::Stop);
+        self.links = None;
         let ended = self.thread.take().map(JoinHandle::join);
         if !matches!(ended, Some(Ok(Ok(()))) | None) {
             tracing::warn!(?ended, "the thread of the ring has ended early");
@@ -165,7 +160,7 @@ struct RingSwitch {
     is_up: [bool; 2],
 }
 
-fn run(plan: FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> Result<()> {
+fn run(plan: FleetPlan, seen: &Arc<Seen>, links: &watch::Receiver<LinkChange>) -> Result<()> {
     affinity::allow(None, &plan.cores).context("choosing cores for the emulator")?;
     emulator::prefer(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -186,9 +181,9 @@ fn run(plan: FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> Re
                 seen: Arc::clone(seen),
                 is_up: [true; 2],
             };
-            let (orders, at_once, seen) = (orders.clone(), Rc::clone(&at_once), Arc::clone(seen));
+            let (links, at_once, seen) = (links.clone(), Rc::clone(&at_once), Arc::clone(seen));
             tasks.spawn_local(async move {
-                if let Err(why) = switch.serve(orders, &at_once).await {
+                if let Err(why) = switch.serve(links, &at_once).await {
                     // The first to end is the one that is reported.
                     let _ = seen.ended.set(files::with_sources(why.as_ref()));
                 }
@@ -203,22 +198,22 @@ impl RingSwitch {
     /// One connection, until all are to go.
     async fn serve(
         mut self,
-        mut orders: watch::Receiver<Order>,
+        mut links: watch::Receiver<LinkChange>,
         at_once: &Semaphore,
     ) -> Result<()> {
         let opening = async {
             // Nobody closes the semaphore.
             let permit = at_once.acquire().await.ok();
             // It may come before the word of the stop that has set it free.
-            if *orders.borrow() == Order::Stop {
+            if links.has_changed().is_err() {
                 return None;
             }
             Some((permit, Stream::connect(&self.plan.target, self.plan.tls.as_ref()).await))
         };
-        let mut stop = orders.clone();
+        let mut stop = links.clone();
         let opened = tokio::select! {
             biased;
-            _ = stop.wait_for(|order| *order == Order::Stop) => return Ok(()),
+            _ = stop.wait_for(|_| false) => return Ok(()),
             opened = opening => opened,
         };
         let Some((mut permit, stream)) = opened else { return Ok(()) };
@@ -230,13 +225,13 @@ impl RingSwitch {
         loop {
             tokio::select! {
                 biased;
-                changed = orders.changed() => {
-                    let now = *orders.borrow_and_update();
-                    if changed.is_err() || now == Order::Stop {
+                changed = links.changed() => {
+                    if changed.is_err() {
                         link.finish().await;
                         return Ok(());
                     }
-                    self.obey(now, &mut link)?;
+                    let change = *links.borrow_and_update();
+                    self.obey(change, &mut link)?;
                 }
                 Some(arriving) = self.inbox.recv() => self.take_in(arriving, &mut link)?,
                 () = link.turn() => {}
@@ -254,8 +249,8 @@ impl RingSwitch {
     }
 
     /// A link has gone down or come up; both its ends say so.
-    fn obey(&mut self, order: Order, link: &mut Link) -> Result<()> {
-        let Order::Link(number, is_up) = order else { return Ok(()) };
+    fn obey(&mut self, change: LinkChange, link: &mut Link) -> Result<()> {
+        let Some((number, is_up)) = change else { return Ok(()) };
         let index = match self.number {
             own if own == number => 0,
             own if own == (number + 1) % self.plan.switches => 1,
