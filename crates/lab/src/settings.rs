@@ -355,10 +355,7 @@ impl Settings {
             ("streams", self.streams.map(u64::from), STREAMS, ""),
             ("frame_size", self.frame_size.map(u64::from), FRAME_SIZES, " bytes, FCS included"),
         ] {
-            if let Some(value) = value.filter(|value| !range.contains(value)) {
-                let why = format!("must be {} to {}{unit}", range.start(), range.end());
-                return Err(SettingsError::new(key, &value.to_string(), why));
-            }
+            check_within(key, value, range, unit)?;
         }
         let is_line = self.line() > 1;
         if is_line && (self.ports() > 2 || self.replay.is_some() || self.is_channel_measured()) {
@@ -386,6 +383,18 @@ impl Settings {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// Whether a number, where there is one, is within its bounds.
+fn check_within(
+    key: &'static str,
+    value: Option<u64>,
+    range: RangeInclusive<u64>,
+    unit: &str,
+) -> Result<(), SettingsError> {
+    let Some(value) = value.filter(|value| !range.contains(value)) else { return Ok(()) };
+    let why = format!("must be {} to {}{unit}", range.start(), range.end());
+    Err(SettingsError::new(key, &value.to_string(), why))
 }
 
 fn flow_mod(key: &'static str, text: &str) -> Result<FlowMod, SettingsError> {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::SettingsError;
+use super::{SettingsError, check_within};
 use crate::workload::made;
 
 /// A replay; either `folder` and `name` or `flows` and `entries`.
@@ -52,10 +52,7 @@ impl Replay {
                     ("replay.flows", flows, made::FLOWS_MAX),
                     ("replay.entries", entries, made::ENTRIES_MAX),
                 ] {
-                    if !(1..=most).contains(&count) {
-                        let why = format!("must be 1 to {most}");
-                        return Err(SettingsError::new(key, &count.to_string(), why));
-                    }
+                    check_within(key, Some(count.into()), 1..=most.into(), "")?;
                 }
             }
             _ => {
