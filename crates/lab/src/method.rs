@@ -33,49 +33,12 @@ use programs::tools::Tool;
 use stats::{Observed, samples_needed};
 
 use crate::load::{self, Load, Watched};
-use crate::results::{Better, MeasuredDistribution};
+use crate::results::{MeasuredDistribution, Metric};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::switch_client::SwitchClient;
 use crate::testbed::Testbed;
 use crate::trial_error::TrialError;
-
-/// A figure that a method yields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
-    /// Its key in the JSON report.
-    pub id: &'static str,
-    /// Its name in tables.
-    pub label: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// Its good direction.
-    pub better: Better,
-    /// Decimals that are printed.
-    pub decimals: usize,
-}
-
-impl Metric {
-    /// A figure of which more is better.
-    pub(crate) const fn higher(
-        id: &'static str,
-        label: &'static str,
-        unit: &'static str,
-        decimals: usize,
-    ) -> Self {
-        Self { id, label, unit, better: Better::Higher, decimals }
-    }
-
-    /// A figure of which less is better.
-    pub(crate) const fn lower(
-        id: &'static str,
-        label: &'static str,
-        unit: &'static str,
-        decimals: usize,
-    ) -> Self {
-        Self { better: Better::Lower, ..Self::higher(id, label, unit, decimals) }
-    }
-}
 
 /// Means of a method.
 pub struct MethodContext<'a> {
@@ -290,7 +253,7 @@ mod tests {
         for method in ALL {
             assert_eq!(find(method.id).unwrap().label, method.label);
             for figure in method.metrics {
-                assert!(seen.insert(figure.id), "{} twice", figure.id);
+                assert!(seen.insert(&*figure.id), "{} twice", figure.id);
             }
         }
         assert!(find("nothing").is_none());

@@ -4,6 +4,7 @@
 //! lines, Markdown, HTML, JSON, comparison) is drawn from it and adds nothing. A row must never
 //! stand without its samples, and a cell that was not measured must never stand without its reason.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use programs::tools::Program;
@@ -142,7 +143,7 @@ pub struct ScenarioResults {
     /// The axes, in order.
     pub axes: Vec<AxisInfo>,
     /// Every metric of the rows, in order.
-    pub metrics: Vec<MetricInfo>,
+    pub metrics: Vec<Metric>,
     /// The plots that its author wants.
     pub plots: Vec<Plot>,
     /// Figures of the published evaluation.
@@ -186,19 +187,47 @@ pub struct AxisInfo {
     pub values: Vec<String>,
 }
 
-/// A metric of the rows.
+/// A figure that a method yields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MetricInfo {
+pub struct Metric {
     /// Its key.
-    pub id: String,
+    pub id: Cow<'static, str>,
     /// Its name in tables.
-    pub label: String,
+    pub label: Cow<'static, str>,
     /// Its unit.
-    pub unit: String,
+    pub unit: Cow<'static, str>,
     /// The good direction.
     pub better: Better,
     /// Decimals that are printed.
     pub decimals: usize,
+}
+
+impl Metric {
+    const fn new(texts: [&'static str; 3], better: Better, decimals: usize) -> Self {
+        let [id, label, unit] = texts;
+        let (id, label, unit) = (Cow::Borrowed(id), Cow::Borrowed(label), Cow::Borrowed(unit));
+        Self { id, label, unit, better, decimals }
+    }
+
+    /// Of which more is better.
+    pub(crate) const fn higher(
+        id: &'static str,
+        label: &'static str,
+        unit: &'static str,
+        decimals: usize,
+    ) -> Self {
+        Self::new([id, label, unit], Better::Higher, decimals)
+    }
+
+    /// Of which less is better.
+    pub(crate) const fn lower(
+        id: &'static str,
+        label: &'static str,
+        unit: &'static str,
+        decimals: usize,
+    ) -> Self {
+        Self::new([id, label, unit], Better::Lower, decimals)
+    }
 }
 
 /// Kind of a plot.
@@ -445,7 +474,7 @@ impl ScenarioResults {
     }
 
     /// The metric of that key.
-    pub fn metric(&self, id: &str) -> Option<&MetricInfo> {
+    pub fn metric(&self, id: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.id == id)
     }
 

@@ -15,7 +15,7 @@ use crate::dut::{self, Dut, controller};
 use crate::facts;
 use crate::method::Method;
 use crate::names;
-use crate::results::{CellState, Coordinates, MetricInfo, ScenarioCell, ScenarioResults};
+use crate::results::{CellState, Coordinates, Metric, ScenarioCell, ScenarioResults};
 use crate::service::ProgramPaths;
 use crate::settings::{Forwarding, Settings};
 use crate::setup::TestbedKind;
@@ -305,17 +305,7 @@ pub(super) fn head(campaign: &Campaign) -> LedgerHead {
 fn scenario_head(campaign: &Campaign, scenario: &Scenario) -> ScenarioResults {
     let mut cells = campaign.cells(scenario);
     let methods = scenario.methods(campaign.is_quick);
-    let metrics: Vec<MetricInfo> = methods
-        .iter()
-        .flat_map(|method| method.metrics)
-        .map(|metric| MetricInfo {
-            id: metric.id.to_owned(),
-            label: metric.label.to_owned(),
-            unit: metric.unit.to_owned(),
-            better: metric.better,
-            decimals: metric.decimals,
-        })
-        .collect();
+    let metrics: Vec<Metric> = methods.iter().flat_map(|method| method.metrics).cloned().collect();
     let trials = methods
         .iter()
         .map(|method| (method.id.to_owned(), scenario.trials(method, campaign.is_quick)));

@@ -16,7 +16,7 @@ use crate::limit;
 use crate::method::Method;
 use crate::names::distinct;
 use crate::results::{
-    CellResults, CellState, Coordinates, FORMAT, MetricInfo, PartEnd, ResultRow, Results, RunPart,
+    CellResults, CellState, Coordinates, FORMAT, Metric, PartEnd, ResultRow, Results, RunPart,
     ScenarioCell, ScenarioResults, TrialRecord,
 };
 use stats::{Observed, median};
@@ -105,7 +105,7 @@ impl Record {
 
     /// The method's headline in the last trial of a cell that has one.
     pub(super) fn last(&self, place: &Place, method: &Method) -> Option<f64> {
-        let headline = method.metrics.first()?.id;
+        let headline = &*method.metrics.first()?.id;
         let trials = &self.found.get(place)?.trials;
         trials.iter().rev().find_map(|trial| trial.values.get(headline)).copied()
     }
@@ -257,7 +257,7 @@ impl Record {
         let is_wire = dut == dut::WIRE.name;
         let floor = found(dut::FLOOR.name, &point.floor_at).filter(|_| !is_wire);
         let planned = |method: &str| scenario.trials.get(method).copied().unwrap_or(1);
-        let row = |metric: &MetricInfo| row(&cell.trials, floor, &metric.id, planned);
+        let row = |metric: &Metric| row(&cell.trials, floor, &metric.id, planned);
         cell.rows = scenario.metrics.iter().filter_map(row).collect();
         cell.bounds.clone_from(&point.bounds);
         if !cell.rows.is_empty() {

@@ -239,7 +239,7 @@ impl Scenario {
             return wrong(format!("no axis {axis:?} has the value {value:?}"));
         }
         let metrics = self.methods(false).into_iter().flat_map(|method| method.metrics);
-        let metrics: Vec<&str> = metrics.map(|metric| metric.id).collect();
+        let metrics: Vec<&str> = metrics.map(|metric| &*metric.id).collect();
         let named = self.published.iter().map(|figure| &figure.metric);
         let mut named = named.chain(self.plots.iter().map(|plot| &plot.metric));
         if let Some(metric) = named.find(|id| !metrics.contains(&id.as_str())) {

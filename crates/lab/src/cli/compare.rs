@@ -16,7 +16,7 @@ use terminal::Table;
 
 use crate::campaign::record::results_of;
 use crate::present::{count, headlines_of, number, one_line, times};
-use crate::results::{Better, Coordinates, MetricInfo, ResultRow, Results};
+use crate::results::{Better, Coordinates, Metric, ResultRow, Results};
 use stats::{CONFIDENCE, Comparison, Scale, holm, median};
 
 const COMPARE_EXAMPLES: &str = "\
@@ -55,7 +55,7 @@ impl CompareArgs {
 /// A row's place in a run: scenario, switch, point, metric.
 type RowKey<'a> = (&'a str, &'a str, &'a Coordinates, &'a str);
 
-fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, (&MetricInfo, &ResultRow)> {
+fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, (&Metric, &ResultRow)> {
     let cells = run.scenarios.iter().flat_map(|of| of.cells.iter().map(move |cell| (of, cell)));
     let rows = cells.flat_map(|(of, cell)| cell.rows.iter().map(move |row| (of, cell, row)));
     let keyed = rows.filter_map(|(of, cell, row)| {
@@ -78,7 +78,7 @@ fn verdict(of: Option<&Comparison>, better: Better) -> (&'static str, Option<boo
 }
 
 /// The same as an object.
-fn object(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> Value {
+fn object(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> Value {
     let [first, second] = rows.map(|row| median(&row.samples));
     let change = rows[1].beside(rows[0]).map(|of| {
         let of_what = if of.scale == Scale::Ratio { "ratio" } else { "difference" };
@@ -98,7 +98,7 @@ fn ranges_overlap(rows: [&ResultRow; 2]) -> Option<bool> {
 }
 
 /// The cells of a row: place, metric, both medians, and the second by the first, or less it.
-fn line(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> [String; 7] {
+fn line(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> [String; 7] {
     let of = rows[1].beside(rows[0]);
     let shown = |value: f64| match of.map(|of| of.scale) {
         Some(Scale::Difference) => number(value, info.decimals),

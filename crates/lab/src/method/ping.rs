@@ -111,7 +111,7 @@ mod tests {
         assert_eq!((steady(&rtt_ms).len(), steady(&[7.0]), steady(&[])), (4, &[7.0][..], &[][..]));
         let values = values(sent, &rtt_ms).unwrap();
         let ids: Vec<&str> = values.iter().map(|value| value.0).collect();
-        assert_eq!(ids, PING.metrics.iter().map(|metric| metric.id).collect::<Vec<_>>());
+        assert_eq!(ids, PING.metrics.iter().map(|metric| &*metric.id).collect::<Vec<_>>());
         assert!(values[4].1.value.abs() < 1e-9);
     }
 

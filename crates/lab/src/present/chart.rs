@@ -193,7 +193,7 @@ fn plots(section: &Section<'_>) -> Vec<Plot> {
     let mut plots: Vec<Plot> = Vec::new();
     for table in &section.tables {
         let metric = &table.metric.id;
-        let plot = |kind| Plot { kind, metric: metric.clone(), x: x.clone(), log: false };
+        let plot = |kind| Plot { kind, metric: metric.to_string(), x: x.clone(), log: false };
         plots.push(complete(section, plot(PlotKind::Sweep)));
         let mut cells = section.scenario.cells.iter().flat_map(|cell| &cell.distributions);
         if cells.any(|one| one.metric == *metric) {

@@ -229,7 +229,7 @@ pub(crate) fn hostile() -> Results {
             axis.label = format!("{HOSTILE}{long}");
         }
         for metric in &mut scenario.metrics {
-            metric.label = format!("{HOSTILE}{long}");
+            metric.label = format!("{HOSTILE}{long}").into();
             metric.unit = HOSTILE.into();
         }
         for published in &mut scenario.published {

@@ -13,7 +13,7 @@ use super::number::{axis_value, capital, count, number, short_with_range};
 use super::ratio::ratio;
 use crate::names::distinct;
 use crate::results::{
-    AxisInfo, Better, CellResults, Coordinates, MetricInfo, Published, Results, ScenarioResults,
+    AxisInfo, Better, CellResults, Coordinates, Metric, Published, Results, ScenarioResults,
 };
 
 /// The name of the path without a switch.
@@ -40,7 +40,7 @@ pub(crate) struct Section<'a> {
 /// The figures of one metric.
 #[derive(Debug)]
 pub(crate) struct MetricTable<'a> {
-    pub(crate) metric: &'a MetricInfo,
+    pub(crate) metric: &'a Metric,
     /// The method that yields it.
     pub(crate) method: Option<&'a str>,
     pub(crate) rows: Vec<TableRow<'a>>,
@@ -124,7 +124,7 @@ impl<'a> Section<'a> {
         for cell in &scenario.cells {
             cells.entry((&cell.dut, &cell.at)).or_insert(cell);
         }
-        let rows_of = |metric: &'a MetricInfo, method: Option<&str>| -> Vec<TableRow<'a>> {
+        let rows_of = |metric: &'a Metric, method: Option<&str>| -> Vec<TableRow<'a>> {
             let row = |at: &'a Coordinates| {
                 let cell = |dut: &str| cells.get(&(dut, at)).copied();
                 let entries = self.duts.iter().map(|dut| entry(cell(dut), &metric.id, method));
@@ -158,15 +158,10 @@ impl<'a> Section<'a> {
 
     /// The name of a row after its scenario, metric and point, so that a link to it says where it
     /// leads and outlives the next run.
-    fn anchor(
-        &self,
-        metric: &MetricInfo,
-        at: &Coordinates,
-        anchors: &mut BTreeSet<String>,
-    ) -> String {
-        let at = self.axes.iter().filter_map(|axis| at.get(&axis.name));
-        let words = [&self.scenario.id, &metric.id].into_iter().chain(at);
-        let name = words.map(|word| slug(word)).collect::<Vec<_>>().join("-");
+    fn anchor(&self, metric: &Metric, at: &Coordinates, anchors: &mut BTreeSet<String>) -> String {
+        let at = self.axes.iter().filter_map(|axis| at.get(&axis.name)).map(String::as_str);
+        let words = [self.scenario.id.as_str(), &metric.id].into_iter().chain(at);
+        let name = words.map(slug).collect::<Vec<_>>().join("-");
         let mut names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}-{n}") });
         names.find(|name| anchors.insert(name.clone())).unwrap_or_default()
     }
@@ -364,7 +359,7 @@ impl MetricTable<'_> {
     }
 
     /// Whether these rows of another metric have all the same ratios.
-    fn is_source_of(&self, metric: &MetricInfo, rows: &[TableRow<'_>]) -> bool {
+    fn is_source_of(&self, metric: &Metric, rows: &[TableRow<'_>]) -> bool {
         // No ratio is 0.
         let ratios = |rows: &[TableRow<'_>]| -> Vec<f64> {
             let ratios = rows.iter().flat_map(|row| &row.ratios);

@@ -72,7 +72,7 @@ pub(crate) fn headlines_of(results: &Results) -> Vec<Headline> {
             scenario: section.scenario.id.clone(),
             at: row.at.clone(),
             method: table.method?.to_owned(),
-            metric: table.metric.id.clone(),
+            metric: table.metric.id.to_string(),
             reach: reach.reduce(f64::max)?,
             duts: duts.map(|(_, dut)| (*dut).to_owned()).collect(),
         })

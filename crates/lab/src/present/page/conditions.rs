@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use crate::present::number::{axis_value, number};
-use crate::results::{CellResults, MetricInfo, Results, ScenarioResults, TrialRecord};
+use crate::results::{CellResults, Metric, Results, ScenarioResults, TrialRecord};
 
 /// Largest number of left-out trials that are named for each scenario.
 const LEFT_OUT_MAX: usize = 200;
@@ -103,7 +103,7 @@ fn set_up(scenario: &ScenarioResults) -> Markup {
 }
 
 /// Addition by the lab itself: the lowest and the highest of the cells.
-fn floor(scenario: &ScenarioResults, metric: &MetricInfo) -> Option<String> {
+fn floor(scenario: &ScenarioResults, metric: &Metric) -> Option<String> {
     let floors = || scenario.cells.iter().filter_map(|cell| cell.row(&metric.id)?.floor);
     let low = number(floors().reduce(f64::min)?, metric.decimals);
     let high = number(floors().reduce(f64::max)?, metric.decimals);
