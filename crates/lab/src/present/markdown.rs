@@ -84,7 +84,7 @@ mod tests {
             "| metric | weir | ovs | linux-bridge | weir / ovs | published |\n|---|--:|--:|--",
             "**Rate, packets/s (more is better)**\n\n| frame size, B | entries | weir | ovs | ",
             "| <a id=\"cached-forwarding-rate-pps-64-1\"></a>\
-             64 | 1 | 1,422,390 \\[1,395,758–1,430,359\\]",
+             64 | 1 | 1,425,540 \\[1,423,778–1,443,788\\]",
             "- cached-forwarding, seed: 7\n",
         ] {
             assert!(text.contains(piece), "{piece}\nis not in\n{text}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
 use serde::Deserialize;
 
 use crate::limit::{Limit, Part, RULE};
@@ -16,18 +17,6 @@ const STARTS: usize = 5;
 /// A text that no form may pass on as it is.
 pub(crate) const HOSTILE: &str =
     "</script><script>alert(1)</script> \"quoted\" 'single' |pipe| `tick`\nsecond & <b>line</b>";
-
-/// Numbers between 0 and 1 that are always the same.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
 
 pub(crate) fn at(pairs: &[(&str, &str)]) -> Coordinates {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -71,14 +60,14 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
     });
 }
 
-fn around(noise: &mut Noise, centre: f64, spread: f64) -> Vec<f64> {
-    let value = |_| (centre * (1.0 + spread * (noise.next() - 0.5)) * 100.0).round() / 100.0;
+fn around(noise: &mut Rng, centre: f64, spread: f64) -> Vec<f64> {
+    let value = |_| (centre * (1.0 + spread * (noise.f64() - 0.5)) * 100.0).round() / 100.0;
     (0..STARTS).map(value).collect()
 }
 
 /// Delay in microseconds with a tail, as quantiles.
-fn distribution(noise: &mut Noise, metric: &str, start: usize, base: f64) -> MeasuredDistribution {
-    let shift = 1.0 + 0.06 * (noise.next() - 0.5);
+fn distribution(noise: &mut Rng, metric: &str, start: usize, base: f64) -> MeasuredDistribution {
+    let shift = 1.0 + 0.06 * (noise.f64() - 0.5);
     let quantile = |index: u32| {
         let share = match index {
             100 => 0.999,
@@ -92,7 +81,7 @@ fn distribution(noise: &mut Noise, metric: &str, start: usize, base: f64) -> Mea
     MeasuredDistribution { metric: metric.into(), start, count: 20_000, quantiles }
 }
 
-fn hub(noise: &mut Noise) -> Vec<CellResults> {
+fn hub(noise: &mut Rng) -> Vec<CellResults> {
     let cell = |(dut, scale): (&str, f64)| {
         let mut cell = empty(dut, &at(&[]), CellState::Measured);
         add(&mut cell, "ping_ms", None, &around(noise, 0.121 / scale, 0.1));
@@ -108,7 +97,7 @@ fn hub(noise: &mut Noise) -> Vec<CellResults> {
     measured.chain([empty("linux-bridge", &at(&[]), skipped)]).collect()
 }
 
-fn forwarding(noise: &mut Noise) -> Vec<CellResults> {
+fn forwarding(noise: &mut Rng) -> Vec<CellResults> {
     let sizes = [64.0, 128.0, 512.0, 1280.0, 1518.0];
     let fills = [1.0, 1e3, 61e3_f64];
     let mut cell = |size: f64, fill: f64, (dut, top): (&str, f64)| {
@@ -139,7 +128,7 @@ fn forwarding(noise: &mut Noise) -> Vec<CellResults> {
     cells
 }
 
-fn delay(noise: &mut Noise) -> Vec<CellResults> {
+fn delay(noise: &mut Rng) -> Vec<CellResults> {
     let mut cell = |kind: &str, (dut, base): (&str, f64)| {
         let at = at(&[("match", kind)]);
         if dut == "linux-bridge" && kind == "exact" {
@@ -183,8 +172,8 @@ struct Sample {
 /// Results of three scenarios on three switches.
 pub(crate) fn results() -> Results {
     let Sample { part, mut scenarios } = toml::from_str(include_str!("sample.toml")).unwrap();
-    let mut noise = Noise(0x5eed_1234_5678_9abc);
-    let cells: [fn(&mut Noise) -> Vec<CellResults>; 3] = [hub, forwarding, delay];
+    let mut noise = Rng::with_seed(26);
+    let cells: [fn(&mut Rng) -> Vec<CellResults>; 3] = [hub, forwarding, delay];
     for (scenario, cells) in scenarios.iter_mut().zip(cells) {
         scenario.cells = cells(&mut noise);
     }

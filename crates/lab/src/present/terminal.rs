@@ -155,7 +155,7 @@ mod tests {
             "below the floor",
             "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",
             "Everywhere: match fields 1.",
-            "- In 3 headline figures beside ovs, weir is better in 2",
+            "- In 3 headline figures beside ovs, weir is better in 3 (",
             "- A figure is the median of its starts with their range",
             "82 figures from 406 samples in all",
         ] {

@@ -60,11 +60,11 @@ fn a_switch_is_better_or_behind_where_it_is() {
 
 #[test]
 fn few_starts_do_not_show_that_there_is_no_effect() {
-    for (starts, is_said) in [(2, false), (3, false), (4, true), (5, true)] {
+    for (starts, is_there) in [(2, false), (3, false), (4, true), (5, true)] {
         let (weir, other) = (&EVEN[..starts], &EVEN_TOO[..starts]);
         let (own, _) = sentences(&two([weir, other], [weir, other]));
         let none = "No effect of frame size on Rate of weir is seen.";
-        assert_eq!(own.iter().any(|text| text == none), is_said, "{starts} starts: {own:?}");
+        assert_eq!(own.iter().any(|text| text == none), is_there, "{starts} starts: {own:?}");
     }
 }
 
