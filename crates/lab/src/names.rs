@@ -44,6 +44,7 @@ const GONE: &[(&str, &[&str])] = &[
     ("a peer of your own beside the load", &["invalid_pct", "hostile_ps"]),
     ("linux-bridge, or a router of yours: NAME=PROGRAM", &["linux-router"]),
     ("starts", &["repeats"]),
+    ("--format lines, whose samples jq writes as columns", &["csv"]),
     ("bars", &["heat-map"]),
     ("weir lab run datapath-rate --format lines", &["bench datapath"]),
     ("weir lab run datapath-new-flows --format lines", &["bench new-flows"]),

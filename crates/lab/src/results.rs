@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use stats::{Comparison, Figure, Observed};
 
 /// Version of the JSON form.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The good direction of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -439,7 +439,7 @@ impl Setup {
 
     /// Hands the lab's own OpenFlow connection over: a switch that connects by itself has one.
     pub fn take_client(&mut self) -> Option<SwitchClient> {
-        let client = self.clients.drain(..).next()?;
+        let client = (!self.clients.is_empty()).then(|| self.clients.remove(0))?;
         Some(client.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::campaign::record::results_of;
+use crate::names::gone;
 use crate::present::{FORMS, Form, form};
 
 const REPORT_EXAMPLES: &str = "\
@@ -45,7 +46,10 @@ pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
 impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let results = results_of(&self.run)?;
-        let form = self.format.unwrap_or_else(|| form_of(self.out.as_deref()));
+        let form = match self.format {
+            Some(form) => form,
+            None => form_of(self.out.as_deref()).map_err(anyhow::Error::msg)?,
+        };
         let text = form.render(&results, &super::view(self.all));
         match &self.out {
             None => files::print(&text)?,
@@ -55,11 +59,11 @@ impl ReportArgs {
     }
 }
 
-/// The form that a file's name asks for.
-fn form_of(out: Option<&Path>) -> Form {
+/// The form that a file's name asks for; the refusal of an ending whose form is gone.
+fn form_of(out: Option<&Path>) -> Result<Form, String> {
     let ending = out.and_then(Path::extension).and_then(|extension| extension.to_str());
     let asked = |form: &&Form| ending.is_some_and(|ending| form.endings.contains(&ending));
-    *FORMS.iter().find(asked).unwrap_or(&FORMS[0])
+    ending.and_then(gone).map_or_else(|| Ok(*FORMS.iter().find(asked).unwrap_or(&FORMS[0])), Err)
 }
 
 #[cfg(test)]
@@ -77,10 +81,12 @@ mod tests {
 
     #[test]
     fn the_file_name_chooses_the_form() {
-        let form = |name| form_of(Some(Path::new(name))).name;
+        let form = |name| form_of(Some(Path::new(name))).unwrap().name;
         let names = ["a/report.html", "report.md", "a.svg", "report"].map(form);
         assert_eq!(names, ["html", "markdown", "svg", "terminal"]);
-        assert_eq!(form_of(None).name, "terminal");
+        assert_eq!(form_of(None).unwrap().name, "terminal");
+        let refused = form_of(Some(Path::new("a.csv"))).unwrap_err();
+        assert!(refused.starts_with("csv is gone: use --format lines"), "{refused}");
     }
 
     fn load(path: &Path) -> Result<Results, String> {
