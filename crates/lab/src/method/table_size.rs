@@ -187,7 +187,7 @@ fn add(
     to: u64,
 ) -> Result<Filled, TrialError> {
     let all = entries(to);
-    let batch = all.flow_mods().skip(from as usize).map(|entry| Ok(entry?));
+    let batch = all.flow_mods_from(from).map(|entry| Ok(entry?));
     let (mut added_ps, mut refused) = (None, None);
     match client.load(batch) {
         Ok(loaded) => added_ps = Some(loaded.entries as f64 / loaded.seconds.max(1e-9)),

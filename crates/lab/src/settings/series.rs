@@ -27,41 +27,81 @@ pub struct FlowSeries {
     pub flow: String,
 }
 
+/// A part of the text. It is read once for a series: a switch's time may bound how fast entries
+/// are loaded, the lab's may not.
+#[derive(Clone, Debug)]
+enum Piece<'a> {
+    Text(&'a str),
+    Place(Start, Count),
+}
+
+/// Start of a place.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    Number(u64),
+    Ipv4(u32),
+    Mac(u64),
+}
+
+/// Step of a place.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    /// From one entry to the next.
+    step: u64,
+    /// Below what it stays.
+    modulus: Option<u64>,
+}
+
 impl FlowSeries {
     /// Each entry.
     pub fn flow_mods(&self) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
-        (0..self.count).map(move |n| self.flow_mod(n))
+        self.flow_mods_from(0)
+    }
+
+    /// The entries from a number on, counted from 0; those before are not made.
+    pub fn flow_mods_from(
+        &self,
+        from: u64,
+    ) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
+        self.each(from..self.count)
     }
 
     /// The first entry and the last, for a check of the text.
     pub(super) fn ends(&self) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
-        [0, self.count.saturating_sub(1)].into_iter().map(move |n| self.flow_mod(n))
+        self.each([0, self.count.saturating_sub(1)].into_iter())
     }
 
-    fn flow_mod(&self, n: u64) -> Result<FlowMod, SettingsError> {
-        super::flow_mod("series", &self.text(n)?)
+    fn each<'a>(
+        &'a self,
+        numbers: impl Iterator<Item = u64> + 'a,
+    ) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + 'a {
+        let pieces = self.pieces();
+        numbers.map(move |n| {
+            let pieces = pieces.as_ref().map_err(Clone::clone)?;
+            super::flow_mod("series", &text(pieces, n))
+        })
     }
 
-    /// The text of an entry, which is counted from 0.
-    fn text(&self, n: u64) -> Result<String, SettingsError> {
+    fn pieces(&self) -> Result<Vec<Piece<'_>>, SettingsError> {
         let wrong = |place: &str| {
             let why = "a place is {START+n}, {START+n%COUNT} or {START+n*STEP%COUNT}, with a \
                        number, an IPv4 address or an Ethernet address as START";
             SettingsError::new("series", place, why)
         };
-        let (mut text, mut rest) = (String::new(), self.flow.as_str());
+        let (mut pieces, mut rest) = (Vec::new(), self.flow.as_str());
         while let Some((before, behind)) = rest.split_once('{') {
             let (place, after) = behind.split_once('}').ok_or_else(|| wrong(behind))?;
-            text += before;
-            text += &counted(place, n).ok_or_else(|| wrong(place))?;
+            let (start, count) = read(place).ok_or_else(|| wrong(place))?;
+            pieces.extend([Piece::Text(before), Piece::Place(start, count)]);
             rest = after;
         }
-        Ok(text + rest)
+        pieces.push(Piece::Text(rest));
+        Ok(pieces)
     }
 }
 
-/// The value of a place in the entry `n`; none where it is no place.
-fn counted(place: &str, n: u64) -> Option<String> {
+/// A place; none where it is no place.
+fn read(place: &str) -> Option<(Start, Count)> {
     let above_zero = |text: &str| parse_decimal(text).filter(|number: &u64| *number > 0);
     let (start, count) = place.split_once("+n")?;
     let (step, modulus) = match count.split_once('%') {
@@ -73,27 +113,51 @@ fn counted(place: &str, n: u64) -> Option<String> {
         None if step.is_empty() => 1,
         None => return None,
     };
+    let start = if let Some(number) = parse_decimal(start) {
+        Start::Number(number)
+    } else if let Ok(address) = start.parse::<Ipv4Addr>() {
+        Start::Ipv4(address.to_bits())
+    } else {
+        let MacAddr(bytes) = start.parse().ok()?;
+        Start::Mac(bytes.into_iter().fold(0, |bits, byte| bits << 8 | u64::from(byte)))
+    };
+    Some((start, Count { step, modulus }))
+}
+
+/// The text of the entry `n`.
+fn text(pieces: &[Piece<'_>], n: u64) -> String {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(piece) => text += piece,
+            Piece::Place(start, count) => text += &counted(*start, *count, n),
+        }
+    }
+    text
+}
+
+/// The value of a place in the entry `n`.
+fn counted(start: Start, Count { step, modulus }: Count, n: u64) -> String {
     let n = n.wrapping_mul(step);
     let n = modulus.map_or(n, |modulus| n % modulus);
-    if let Some(number) = parse_decimal::<u64>(start) {
-        return Some(number.wrapping_add(n).to_string());
+    match start {
+        Start::Number(number) => number.wrapping_add(n).to_string(),
+        Start::Ipv4(bits) => Ipv4Addr::from_bits(bits.wrapping_add(n as u32)).to_string(),
+        Start::Mac(bits) => {
+            let [_, _, bytes @ ..] = bits.wrapping_add(n).to_be_bytes();
+            MacAddr(bytes).to_string()
+        }
     }
-    if let Ok(address) = start.parse::<Ipv4Addr>() {
-        return Some(Ipv4Addr::from_bits(address.to_bits().wrapping_add(n as u32)).to_string());
-    }
-    let MacAddr(bytes) = start.parse::<MacAddr>().ok()?;
-    let bits = bytes.into_iter().fold(0, |bits, byte| bits << 8 | u64::from(byte));
-    let [_, _, bytes @ ..] = bits.wrapping_add(n).to_be_bytes();
-    Some(MacAddr(bytes).to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FlowSeries;
+    use super::{FlowSeries, text};
 
     fn texts(flow: &str, count: u64) -> Result<Vec<String>, String> {
         let series = FlowSeries { count, flow: flow.to_owned() };
-        (0..count).map(|n| series.text(n)).collect::<Result<_, _>>().map_err(|e| e.to_string())
+        let pieces = series.pieces().map_err(|error| error.to_string())?;
+        Ok((0..count).map(|n| text(&pieces, n)).collect())
     }
 
     #[test]
@@ -125,5 +189,6 @@ mod tests {
         let series =
             FlowSeries { count: 1 << 40, flow: "tcp,tp_dst={1+n%9},actions=drop".to_owned() };
         assert_eq!(series.ends().filter(Result::is_ok).count(), 2);
+        assert_eq!(series.flow_mods_from((1 << 40) - 2).count(), 2, "those before are not made");
     }
 }
