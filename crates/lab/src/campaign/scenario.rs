@@ -337,24 +337,39 @@ impl Scenario {
     }
 
     /// Sets keys of the settings in every cell, each by `KEY=VALUE`; a value is TOML's, or a text
-    /// without quotes. A workload takes the place of what is made. It is an error where points of
-    /// the axes no longer differ.
+    /// without quotes. Keys of a table come after all others and at once, so that their order is
+    /// of no matter. A workload takes the place of what is made, unless that is asked for too. It
+    /// is an error where points of the axes no longer differ.
     pub fn set(&mut self, all: &[String]) -> Result<(), ScenarioError> {
         if all.is_empty() {
             return Ok(());
         }
         let before = self.cells(false);
+        let wrong =
+            |text: &str, why: &str| ScenarioError(format!("--set {text}: {}", why.trim_end()));
+        let mut tables = BTreeMap::<&str, (Vec<&str>, toml::Table)>::new();
         for text in all {
-            let wrong = |why: &str| ScenarioError(format!("--set {text}: {}", why.trim_end()));
             let Some((key, value)) = text.split_once('=') else {
-                return Err(wrong("write KEY=VALUE, for example duration_s=5"));
+                return Err(wrong(text, "write KEY=VALUE, for example duration_s=5"));
             };
             let read = format!("value = {value}").parse::<toml::Table>().ok();
             let value = read.and_then(|mut table| table.remove("value"));
             let value = value.unwrap_or_else(|| text[key.len() + 1..].into());
-            self.set_key(key, value).map_err(|why| wrong(&why))?;
+            if let Some((table @ ("replay" | "fleet"), key)) = key.split_once('.') {
+                let (texts, keys) = tables.entry(table).or_default();
+                texts.push(text);
+                keys.insert(key.to_owned(), value);
+            } else {
+                let table = toml::Table::from_iter([(key.to_owned(), value)]);
+                let set = Settings::deserialize(table);
+                self.set.overlay(&set.map_err(|error| wrong(text, &names::explained(&error)))?);
+            }
             // A reader of the results finds it where the scenario is.
             self.source += &format!("\n{SET_LINE}{text}");
+        }
+        for (table, (texts, keys)) in tables {
+            let set = self.set_table(table, &keys);
+            set.map_err(|why| wrong(&texts.join(" --set "), &why))?;
         }
         let mut known: BTreeMap<String, &ScenarioCell> = BTreeMap::new();
         for (cell, after) in before.iter().zip(self.cells(false)) {
@@ -368,13 +383,8 @@ impl Scenario {
         self.check_settings()
     }
 
-    fn set_key(&mut self, key: &str, value: toml::Value) -> Result<(), String> {
-        let Some((table @ ("replay" | "fleet"), key)) = key.split_once('.') else {
-            let table = toml::Table::from_iter([(key.to_owned(), value)]);
-            let set = Settings::deserialize(table).map_err(|error| names::explained(&error))?;
-            self.set.overlay(&set);
-            return Ok(());
-        };
+    /// Sets keys of a table, `replay` or `fleet`.
+    fn set_table(&mut self, table: &str, keys: &toml::Table) -> Result<(), String> {
         if table == "replay" {
             self.settings.replay.get_or_insert_default();
         } else if self.cells(false).iter().any(|cell| cell.settings.fleet.is_none()) {
@@ -384,8 +394,8 @@ impl Scenario {
         let others = [&mut self.settings, &mut self.quick.settings, &mut self.set];
         for settings in others.into_iter().chain(axes) {
             match table {
-                "replay" => set_in_table(&mut settings.replay, key, &value)?,
-                _ => set_in_table(&mut settings.fleet, key, &value)?,
+                "replay" => set_in_table(&mut settings.replay, keys)?,
+                _ => set_in_table(&mut settings.fleet, keys)?,
             }
         }
         Ok(())
@@ -452,18 +462,17 @@ impl Scenario {
     }
 }
 
-/// Sets a key of a table of the settings, where there is one.
+/// Sets keys of a table of the settings, where there is one.
 fn set_in_table<T: Serialize + DeserializeOwned>(
     of: &mut Option<T>,
-    key: &str,
-    value: &toml::Value,
+    keys: &toml::Table,
 ) -> Result<(), String> {
     let Some(old) = of else { return Ok(()) };
     let mut table = toml::Table::try_from(old).map_err(|error| error.to_string())?;
-    if ["folder", "name"].contains(&key) {
+    if keys.contains_key("folder") || keys.contains_key("name") {
         table.retain(|key, _| key != "flows" && key != "entries");
     }
-    table.insert(key.to_owned(), value.clone());
+    table.extend(keys.clone());
     *of = Some(T::deserialize(table).map_err(|error| names::explained(&error))?);
     Ok(())
 }
@@ -582,7 +591,11 @@ value = 120.0
         assert!(left.restrict("forwarding", &["switch"]).unwrap());
         set(&mut left, &["duration_s=0.5"]).unwrap();
         let mut replay = crate::campaign::catalogue::find("datapath-new-flows").unwrap().remove(0);
-        set(&mut replay.clone(), &["replay.folder=/w"]).unwrap_err();
+        for all in
+            [&["replay.folder=/w"][..], &["replay.flows=3", "replay.folder=/w", "replay.name=acl"]]
+        {
+            set(&mut replay.clone(), all).unwrap_err();
+        }
         set(&mut replay, &["replay.folder=/w", "replay.name=\"acl\""]).unwrap();
         let cells = replay.cells(false);
         let of = |at: usize| cells[at].settings.replay.clone().unwrap();
