@@ -148,9 +148,11 @@ impl Run<'_> {
         let settings = job.settings(method, cell);
         let before = self.record.last(&job.place(cell), method);
         for attempt in 0..ATTEMPTS {
-            let mut tier = (None, None);
+            let (mut tier, mut is_unfit) = ((None, None), false);
             let (outcome, stall) = match self.running(job, started)? {
                 Ok(running) => {
+                    // Only what is known beforehand leaves the switch unused and goes unprinted.
+                    is_unfit = (method.fits)(running.setup.bed()).is_err();
                     let first = running.setup.tier_hits();
                     let measured = self.measure(method, running, &settings, before)?;
                     tier = hits_between(first, running.setup.tier_hits());
@@ -158,7 +160,6 @@ impl Run<'_> {
                 }
                 Err(why) => (Err(CellState::Failed(why)), Stall::default()),
             };
-            let is_unfit = matches!(outcome, Err(CellState::NotSupported(_)));
             if let Err(state @ CellState::NotSupported(_)) = &outcome {
                 self.close(job, slice::from_ref(cell), state)?;
             } else if let Err(CellState::Missing(why)) = &outcome {
