@@ -7,7 +7,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use programs::huge_pages::{self, HUGE_MB};
 use programs::tools::Tool;
 
@@ -65,13 +65,17 @@ fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
     command.args(["--forward-mode=io", "--stats-period", "3600"]);
     command.env("RUNTIME_DIRECTORY", context.dir);
     let mut process = context.start("testpmd", command)?;
-    let (path, mut opened) = (context.dir.join("dpdk/rte/dpdk_telemetry.v2"), None);
-    process.wait_until("open its socket", START_LIMIT, context.cancel, |_| {
+    let path = context.dir.join("dpdk/rte/dpdk_telemetry.v2");
+    let mut opened = Err(anyhow!("not tried"));
+    let waited = process.wait_until("open its socket", START_LIMIT, context.cancel, |_| {
         // Its file is there before it takes connections.
-        opened = open_telemetry(&path).ok();
-        opened.is_some()
-    })?;
-    let telemetry = opened.context("testpmd has no telemetry")?;
+        opened = open_telemetry(&path);
+        opened.is_ok()
+    });
+    if let Err(last) = &opened {
+        waited.with_context(|| format!("connecting to testpmd's telemetry: {last:#}"))?;
+    }
+    let telemetry = opened?;
     // What it prints comes late where it prints into a file; its counters do not.
     process.wait_until("send a packet", START_LIMIT, context.cancel, |_| {
         telemetry_counts(&telemetry).is_ok_and(|counts| counts.sent > 0)
