@@ -209,7 +209,7 @@ impl Metric {
         Self { id, label, unit, better, decimals }
     }
 
-    /// Of which more is better.
+    /// A figure of which more is better.
     pub(crate) const fn higher(
         id: &'static str,
         label: &'static str,
@@ -219,7 +219,7 @@ impl Metric {
         Self::new([id, label, unit], Better::Higher, decimals)
     }
 
-    /// Of which less is better.
+    /// A figure of which less is better.
     pub(crate) const fn lower(
         id: &'static str,
         label: &'static str,

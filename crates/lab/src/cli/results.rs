@@ -37,10 +37,12 @@ pub(super) struct ReportArgs {
     out: Option<PathBuf>,
 }
 
-/// Every form by its name.
+/// Every form by its name; one that is gone is answered with what to use.
 pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
     let names = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
-    PossibleValuesParser::new(names).try_map(|name| form(&name).copied().ok_or("no such form"))
+    let names = names.chain([PossibleValue::new("csv").hide(true)]);
+    PossibleValuesParser::new(names)
+        .try_map(|name| form(&name).copied().ok_or_else(|| gone(&name).unwrap_or_default()))
 }
 
 impl ReportArgs {

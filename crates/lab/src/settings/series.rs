@@ -27,8 +27,7 @@ pub struct FlowSeries {
     pub flow: String,
 }
 
-/// A part of the text. It is read once for a series: a switch's time may bound how fast entries
-/// are loaded, the lab's may not.
+/// A part of the text.
 #[derive(Clone, Debug)]
 enum Piece<'a> {
     Text(&'a str),
@@ -58,7 +57,8 @@ impl FlowSeries {
         self.flow_mods_from(0)
     }
 
-    /// The entries from a number on, counted from 0; those before are not made.
+    /// The entries from a number on, counted from 0; those before are not made. The text is read once:
+    /// a switch's time may bound how fast entries are loaded, the lab's may not.
     pub fn flow_mods_from(
         &self,
         from: u64,
