@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::method::{self, Method};
 use crate::names;
@@ -258,13 +260,11 @@ impl Scenario {
     fn check_settings(&self) -> Result<(), ScenarioError> {
         let place = |error: SettingsError, at: &Coordinates| {
             let key = error.key.rsplit('.').next().unwrap_or_default();
-            let is_it = |line: &str| match line.trim_start().starts_with("values") {
-                true => line.split([',', '[', ']', ' ']).any(|word| word == error.text),
-                false if line.starts_with(SET_LINE) => false,
-                false => line.contains(key) && line.contains(&error.text),
-            };
-            let line = self.source.lines().position(is_it);
-            let line = line.map_or_else(String::new, |line| format!("line {}, ", line + 1));
+            let read = DeTable::parse(&self.source).ok();
+            let before = read.and_then(|all| offset_in(all.get_ref(), false, key, &error.text));
+            let before = before.and_then(|offset| self.source.get(..offset));
+            let line = before.map(|text| format!("line {}, ", text.matches('\n').count() + 1));
+            let line = line.unwrap_or_default();
             ScenarioError(format!("{}, {line}{at:?}: {error}", self.id))
         };
         for cell in [false, true].into_iter().flat_map(|is_quick| self.cells(is_quick)) {
@@ -462,6 +462,36 @@ impl Scenario {
     }
 }
 
+/// Offset of a text that a key has as its value, or as one of an axis of that key.
+fn offset_in(table: &DeTable<'_>, is_its: bool, key: &str, text: &str) -> Option<usize> {
+    let axis = table.get("key").and_then(|key| key.get_ref().as_str());
+    table.iter().find_map(|(name, value)| {
+        let name = &**name.get_ref();
+        let is_its = is_its || name == key || name == "values" && axis == Some(key);
+        offset_of(value, is_its, key, text)
+    })
+}
+
+/// The same in a value, which is one of the key where `is_its`.
+fn offset_of(value: &Spanned<DeValue<'_>>, is_its: bool, key: &str, text: &str) -> Option<usize> {
+    let is_number = |digits: &str| {
+        let number = digits.replace('_', "").parse::<f64>();
+        number.is_ok_and(|number| number.to_string() == text)
+    };
+    let is_text = match value.get_ref() {
+        DeValue::Table(table) => return offset_in(table, is_its, key, text),
+        DeValue::Array(all) => {
+            return all.iter().find_map(|one| offset_of(one, is_its, key, text));
+        }
+        // A place of a series stands between braces.
+        DeValue::String(it) => it == text || it.split(['{', '}']).any(|part| part == text),
+        DeValue::Integer(it) => it.as_str() == text || is_number(it.as_str()),
+        DeValue::Float(it) => is_number(it.as_str()),
+        DeValue::Boolean(_) | DeValue::Datetime(_) => false,
+    };
+    (is_its && is_text).then(|| value.span().start)
+}
+
 /// Sets keys of a table of the settings, where there is one.
 fn set_in_table<T: Serialize + DeserializeOwned>(
     of: &mut Option<T>,
@@ -624,6 +654,14 @@ value = 120.0
             ("[settings]", "[settings]\nports = 99999", "line 9, {\"frame_size\": \"64\""),
             ("[settings]", "[settings]\nqueues = 0", "queues: \"0\": must be 1 to 256"),
             ("[64, 128, 1518]", "[64, 128, 9217]", "two-axes, line 15, "),
+            ("[settings]", "# ports = 99999\n[settings]\nports = 99999", "line 10, "),
+            (
+                "name = \"frame_size\"\nunit = \"B\"\nkey = \"frame_size\"\n\
+                 values = [64, 128, 1518]",
+                "name = \"rate\"\nkey = \"rate_pps\"\nvalues = [9217]\n[[axis]]\n\
+                 name = \"frame_size\"\nkey = \"frame_size\"\nvalues = [64, 128, 9217]",
+                "two-axes, line 18, ",
+            ),
             (
                 "[[published]]",
                 "[[plot]]\nkind = \"heat-map\"\nmetric = \"delay_p50_us\"\n[[published]]",
@@ -638,6 +676,7 @@ value = 120.0
             ("key = \"frame_size\"", "key = \"frame_sizes\"", "frame_sizes"),
             ("in_port=1", "in_prot=1", "in_prot"),
             ("{10.0.0.1+n}", "{10.0.0.1+k}", "START"),
+            ("{10.0.0.1+n}", "{10.0.0.1+k}", "line 23, "),
             ("\"delay\"", "\"delays\"", "delays"),
             ("delay_p50_us", "delay_p51_us", "delay_p51_us"),
             ("at = { frame_size = \"64\" }", "at = { frame_size = \"65\" }", "65"),
