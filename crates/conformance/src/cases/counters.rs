@@ -45,6 +45,19 @@ fn is_of(entry: &FlowStats, wanted: &FlowMod) -> bool {
     entry.matching == wanted.matching && entry.priority == wanted.priority
 }
 
+/// Kind, number, index of the bucket or band, and field of a counter.
+fn parts(what: &str) -> Option<(&str, u32, Option<usize>, &str)> {
+    let words: Vec<&str> = what.split_whitespace().collect();
+    let (kind, id, part, field) = match words[..] {
+        [kind @ ("bucket" | "band"), id, part, field] => (kind, id, Some(part), field),
+        ["bucket" | "band", ..] => return None,
+        [kind, id, field] => (kind, id, None, field),
+        _ => return None,
+    };
+    let part = part.map(str::parse).transpose().ok()?;
+    Some((kind, id.parse().ok()?, part, field))
+}
+
 /// Value of a counter, such as `flow 0 packets` or `bucket 1 0 packets`.
 pub(super) fn counter(
     switch: &mut dyn PlayedSwitch,
@@ -53,11 +66,7 @@ pub(super) fn counter(
 ) -> Result<u64, CheckError> {
     let unknown = || CheckError::Unsaid(format!("`{what}` is no counter"));
     let none = || CheckError::Otherwise(format!("the switch has no statistics of {what}"));
-    let number = |text: &str| text.parse::<u32>().map_err(|_| unknown());
-    let words: Vec<&str> = what.split_whitespace().collect();
-    let [kind, id, .., field] = words[..] else { return Err(unknown()) };
-    let id = number(id)?;
-    let part = if let [_, _, part, _] = words[..] { Some(number(part)? as usize) } else { None };
+    let (kind, id, part, field) = parts(what).ok_or_else(unknown)?;
     let request = request(kind, id, flows).ok_or_else(unknown)?;
     Ok(match (switch.statistics(request)?, part) {
         (MultipartReplyBody::Flow(entries), None) => {

@@ -12,8 +12,8 @@ use openflow::port::{PortConfig, PortDesc, PortState};
 use openflow::{Error, PortNo, Version};
 
 use super::{
-    CaseVerdict, CheckError, PlayPace, PlayedSwitch, TOO_LATE, load, obedience, obstacle, play,
-    play_all,
+    CaseVerdict, CheckError, PlayPace, PlayedSwitch, TOO_LATE, counters, load, obedience, obstacle,
+    play, play_all,
 };
 use crate::Truth;
 
@@ -362,4 +362,20 @@ fn cases_come_from_a_file_or_a_folder_too() {
     std::fs::write(&file, "frob: 1\n").unwrap();
     let error = load(Some(&file)).unwrap_err().to_string();
     assert!(error.contains("x.case:1:"), "{error}");
+}
+
+#[test]
+fn a_counter_has_the_words_of_its_kind_and_no_others() {
+    // Nobody asks a switch for what is no counter; this one refuses all that it is asked for.
+    let is_asked = |what| match counters::counter(&mut Wire::default(), &[], what) {
+        Err(CheckError::Refused(_)) => true,
+        Err(CheckError::Unsaid(why)) => !why.contains("is no counter"),
+        other => panic!("{what}: {other:?}"),
+    };
+    for what in ["group 1 packets", "bucket 1 0 packets", "band 1 0 packets", "port 1 tx_packets"] {
+        assert!(is_asked(what), "{what}");
+    }
+    for what in ["bucket 1 packets", "group 1 0 packets", "band 1 packets", "table 0 0 0 active"] {
+        assert!(!is_asked(what), "{what}");
+    }
 }
