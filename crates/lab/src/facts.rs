@@ -77,8 +77,11 @@ impl BoxFacts {
     /// Conditions that figures of the box hold for, in words.
     pub(crate) fn words(&self) -> String {
         let all = conditions(&self.weir, self.machine.as_ref());
-        let words: Vec<String> =
+        let mut words: Vec<String> =
             all.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        if self.machine.is_none() {
+            words.push(format!("machine {}", unknown()));
+        }
         format!("{} ({}): {}", self.host, self.address, words.join("; "))
     }
 }
@@ -131,14 +134,36 @@ fn os_name(text: &str) -> Option<&str> {
 
 /// Now, UTC, as `2026-11-20T12:00:00Z`.
 pub fn now_utc() -> String {
-    let now = OffsetDateTime::now_utc();
-    let (hour, minute, second) = now.to_hms();
-    format!("{}T{hour:02}:{minute:02}:{second:02}Z", now.date())
+    utc(OffsetDateTime::now_utc())
+}
+
+fn utc(at: OffsetDateTime) -> String {
+    let (hour, minute, second) = at.to_hms();
+    format!("{}T{hour:02}:{minute:02}:{second:02}Z", at.date())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, os_name};
+    use super::{BoxFacts, Machine, os_name, utc};
+    use time::OffsetDateTime;
+
+    #[test]
+    fn known_dates() {
+        for (unix_s, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_763_642_096, "2025-11-20T12:34:56Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+        ] {
+            assert_eq!(utc(OffsetDateTime::from_unix_timestamp(unix_s).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn a_box_without_facts_of_its_machine_says_so() {
+        let of = BoxFacts { host: "h".into(), weir: "1".into(), ..BoxFacts::default() };
+        assert_eq!(of.words(), "h (): weir 1; machine unknown");
+    }
 
     #[test]
     fn the_distribution_has_its_whole_name() {
