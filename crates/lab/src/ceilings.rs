@@ -101,7 +101,9 @@ pub fn upper_limits(settings: &Settings) -> Vec<UpperLimit> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ceilings, line_bytes, packet_in_overhead, packet_out_overhead};
+    use super::{ceilings, line_bytes, packet_in_overhead, packet_out_overhead, upper_limits};
+    use crate::rate::LinkRate;
+    use crate::settings::{AppKind, Forwarding, Settings};
     use openflow::Version;
 
     #[test]
@@ -121,6 +123,20 @@ mod tests {
     fn links_without_a_rate_have_no_ceiling() {
         let free = ceilings(None, None, Version::V1_3, 64);
         assert!(free.iter().all(|(_, port, control)| port.is_none() && control.is_none()));
+    }
+
+    #[test]
+    fn a_control_link_limits_a_hub_only() {
+        let has_control_limit = |forwarding, app| {
+            let control_rate = Some(LinkRate(Some(100_000_000)));
+            let forwarding = Some(forwarding);
+            let of = Settings { control_rate, forwarding, app, ..Settings::default() };
+            upper_limits(&of).iter().any(|limit| limit.by == "control link")
+        };
+        assert!(has_control_limit(Forwarding::Controller, None));
+        assert!(has_control_limit(Forwarding::Controller, Some(AppKind::Hub)));
+        assert!(!has_control_limit(Forwarding::Controller, Some(AppKind::LearningSwitch)));
+        assert!(!has_control_limit(Forwarding::Flows, None), "with installed entries");
     }
 
     #[test]

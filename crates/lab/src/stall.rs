@@ -199,4 +199,23 @@ mod tests {
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(watched.longest_ms(), longest_ms);
     }
+
+    #[test]
+    fn work_is_watched_and_its_panic_goes_on() {
+        // Every nap ends a little late; a machine that is loaded may have none in so short a work.
+        let (mut is_done, begun) = (false, Instant::now());
+        let mut work = || {
+            std::thread::sleep(Duration::from_millis(5));
+            is_done = true;
+        };
+        let mut late_ms = super::watch(&mut work);
+        while late_ms == 0.0 && begun.elapsed() < Duration::from_secs(60) {
+            late_ms = super::watch(&mut work);
+        }
+        let most_ms = begun.elapsed().as_secs_f64() * 1e3;
+        assert!(is_done && late_ms > 0.0 && late_ms < most_ms, "{late_ms} of {most_ms}");
+        let broken = || super::watch(&mut || panic!("the method is broken"));
+        let panic = std::panic::catch_unwind(broken).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"the method is broken"));
+    }
 }

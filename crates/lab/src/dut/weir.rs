@@ -287,7 +287,8 @@ fn start(plan: &DutPlan<'_>, usual: Caches, poll: &str) -> Result<StartedDut> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KERNEL, USER, caches, may_have_tier};
+    use super::{KERNEL, USER, WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER, caches, may_have_tier};
+    use crate::service::ProgramPaths;
     use crate::settings::{CacheSet, Settings};
 
     #[test]
@@ -299,6 +300,28 @@ mod tests {
         assert!(may(None, Some(CacheSet::Kernel)));
         for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
             assert!(!may(None, Some(caches)), "{caches:?}");
+        }
+    }
+
+    #[test]
+    fn each_of_them_is_what_its_name_says() {
+        let paths = ProgramPaths::new("weir".into(), "none".into());
+        for (dut, is_controller, has_memory_ports, may_user, may_kernel) in [
+            (WEIR, true, true, true, true),
+            (WEIR_USER, false, true, true, false),
+            (WEIR_BUSY, true, true, true, false),
+            (WEIR_KERNEL, false, false, false, true),
+        ] {
+            let may = |caches| {
+                let of = Settings { caches, ..Settings::default() };
+                (dut.check)(&dut, &of, &paths).is_ok()
+            };
+            let name = dut.name;
+            assert!(may(None), "{name}");
+            assert_eq!(may(Some(CacheSet::User)), may_user, "{name}");
+            assert_eq!(may(Some(CacheSet::Kernel)), may_kernel, "{name}");
+            assert_eq!(dut.is_controller, is_controller, "{name}");
+            assert_eq!(dut.has_memory_ports, has_memory_ports, "{name}");
         }
     }
 }

@@ -169,6 +169,8 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[1,2]",
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
         ]]);
         let mut rest = HttpClient::new(&address).unwrap();
         let cancel = Cancel::default();
@@ -176,6 +178,10 @@ mod tests {
         let error = until_empty(&mut rest, "/stats/switches", Duration::ZERO, &cancel);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("/stats/switches still has 1 rows"), "{error}");
+        for text in ["", "{}"] {
+            let error = until_empty(&mut rest, "/no/list", Duration::from_secs(60), &cancel);
+            assert_eq!(error.unwrap_err().to_string(), format!("GET /no/list: {text}"));
+        }
         server.join().unwrap();
     }
 
