@@ -57,8 +57,8 @@ impl FlowSeries {
         self.flow_mods_from(0)
     }
 
-    /// The entries from a number on, counted from 0; those before are not made. The text is read once:
-    /// a switch's time may bound how fast entries are loaded, the lab's may not.
+    /// The entries from a number on, counted from 0; those before are not made. The text is read
+    /// once: a switch's time may bound how fast entries are loaded, the lab's may not.
     pub fn flow_mods_from(
         &self,
         from: u64,
