@@ -244,6 +244,8 @@ fn a_check_finds_what_weir_can_do_and_that_it_does_not_lie() {
         assert!(passed >= at_least, "OpenFlow {of}: {passed} of {}", cases.len());
         assert_eq!(code, Some(0));
     }
+    let (report, code) = check("weir=/bin/true", "1.3", &["--skip-cases"]);
+    assert_eq!((&report["findings"][0]["verdict"], code), (&Value::from("no"), Some(1)));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::ledger::{LedgerError, LedgerLine, Stamped, append, create, difference, read};
 use super::record::Record;
+use super::scenario::PLAN_MAX;
 use crate::results::{Results, RunPart};
 
 /// Makes one ledger in `folder` of those of jobs. Of a job that was measured more than once the
@@ -21,6 +22,10 @@ pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>)
         let record = Record::of(lines.clone());
         let job = record.parts.last().and_then(|part| part.job);
         let (job, of) = job.filter(|_| record.head.is_some()).ok_or_else(|| no_job(&path))?;
+        if job >= of || of > PLAN_MAX {
+            let why = format!("is of job {job} of {of}; a plan has {PLAN_MAX} at most");
+            return Err(LedgerError::new(path.display(), why));
+        }
         jobs = of;
         if let Some((first, _, known)) = chosen.values().next()
             && let Some(what) = other_campaign(known, &record)

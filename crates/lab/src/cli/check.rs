@@ -68,9 +68,12 @@ pub(super) struct CheckArgs {
     paths: PathArgs,
 }
 
+/// The area of the finding whether a switch speaks a version.
+const VERSION: &str = "version";
+
 /// The version itself, as a finding.
 fn version_finding(of: &str, verdict: Truth, note: String) -> Finding {
-    Finding { area: "version".to_owned(), feature: of.to_owned(), verdict, note }
+    Finding { area: VERSION.to_owned(), feature: of.to_owned(), verdict, note }
 }
 
 impl CheckArgs {
@@ -89,7 +92,9 @@ impl CheckArgs {
             reports.iter().map(report_text).collect()
         })?;
         let is_good = reports.iter().all(CheckReport::is_good);
-        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let mut findings = reports.iter().flat_map(|report| &report.findings);
+        let speaks = findings.any(|one| one.area == VERSION && one.verdict == Truth::Yes);
+        Ok(if is_good && speaks { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     fn report(

@@ -302,6 +302,7 @@ fn failures(results: &Results) -> Option<String> {
     let kind = |(word, reasons): (&str, Vec<&str>)| {
         let cells = reasons.len();
         let lines = reasons.iter().filter_map(|reason| reason.lines().next());
+        let lines = lines.map(|line| line.trim_end_matches("; its last lines:"));
         let mut reasons = by_number(lines.collect());
         let first = reasons.next().map_or("", |(reason, _)| reason);
         let more = match reasons.len() {

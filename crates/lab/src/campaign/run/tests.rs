@@ -387,6 +387,15 @@ fn gathered_jobs_have_the_results_of_a_run() {
 
     let reason = gather(&[folder.path().join("whole")], &out).unwrap_err().to_string();
     assert!(reason.contains("is no ledger of a job"), "{reason}");
+    let huge = std::fs::read_to_string(ledgers[0].join(NAME)).unwrap();
+    assert!(huge.contains("[0,2]"));
+    let file = folder.path().join("huge");
+    std::fs::write(&file, huge.replace("[0,2]", "[0,1099511627776]")).unwrap();
+    let reason = gather(&[file], &out).unwrap_err().to_string();
+    assert!(
+        reason.ends_with("is of job 0 of 1099511627776; a plan has 100000 at most"),
+        "{reason}"
+    );
     let other = order("other").1;
     play(&[]);
     run(&Campaign { job: Some(1), is_quick: true, ..other }).unwrap();

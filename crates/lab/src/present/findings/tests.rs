@@ -74,7 +74,7 @@ fn cells_without_figures_have_their_reasons() {
     let cores = "needs a core for each worker, and the machine has 2";
     let states = [
         CellState::Missing(cores.into()),
-        CellState::Failed("it ended\nand its log".into()),
+        CellState::Failed("it ended; its last lines:\nand its log".into()),
         CellState::Missing(cores.into()),
     ];
     for (cell, state) in results.scenarios[0].cells.iter_mut().zip(states) {
