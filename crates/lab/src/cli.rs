@@ -250,8 +250,8 @@ fn testbed_kind(wish: TestbedArg) -> anyhow::Result<TestbedKind> {
 
 /// Writes a file, whole or not at all.
 fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
-    files::replace(path, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))
+    let written = crate::campaign::ledger::write_whole(path, text.as_bytes());
+    written.map(drop).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn shown(path: &Path) -> String {

@@ -7,8 +7,9 @@
 //! program. It must never be changed in place: lines are added, and a new campaign has a new file.
 
 use std::fmt::Display;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
@@ -115,10 +116,23 @@ pub(super) fn create(folder: &Path, head: &LedgerHead) -> Result<File, LedgerErr
     let path = folder.join(NAME);
     let make = || {
         let first = text(&Stamped { at_s: 0.0, line: LedgerLine::Head(head.clone()) })?;
-        files::replace(&path, first.as_bytes())?;
-        OpenOptions::new().append(true).open(&path)
+        write_whole(&path, first.as_bytes())
     };
     make().map_err(|why| LedgerError::of_folder(folder, &why))
+}
+
+/// Writes a file under its name only once it is whole. A link of that name is replaced, and what it
+/// leads to stays: the lab runs as root, in folders that others may write to.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("is no regular file"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    Ok(file.persist(path)?)
 }
 
 /// The ledger of an earlier campaign, open for the lines to come, and the lines in it. A last line

@@ -74,6 +74,7 @@ mod tests {
     use crate::campaign::fake::{self, TWO_POINTS, play};
     use crate::campaign::ledger;
     use crate::campaign::run::execute;
+    use crate::cli::write_whole;
     use crate::results::Results;
     use flate2::Compression;
     use flate2::write::GzEncoder;
@@ -89,6 +90,18 @@ mod tests {
         assert_eq!(form_of(None).unwrap().name, "terminal");
         let refused = form_of(Some(Path::new("a.csv"))).unwrap_err();
         assert!(refused.starts_with("csv is gone: use --format lines"), "{refused}");
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_what_it_leads_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, link) = (folder.path().join("own"), folder.path().join("report.svg"));
+        std::fs::write(&own, "mine").unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        write_whole(&link, "a picture").unwrap();
+        let texts = [own, link].map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["mine", "a picture"]);
+        assert!(write_whole(Path::new("/dev/null"), "").is_err(), "a device stays one");
     }
 
     fn load(path: &Path) -> Result<Results, String> {

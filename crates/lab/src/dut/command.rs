@@ -84,7 +84,8 @@ pub(super) fn given_program(dut: &Dut) -> Result<PathBuf, Missing> {
         });
     }
     if !path.is_file() {
-        return Err(Missing(format!("{text} is not there")));
+        let what = if path.exists() { "is no program" } else { "is not there" };
+        return Err(Missing(format!("{text} {what}")));
     }
     if !tools::is_executable(path) {
         return Err(Missing(format!("{text} is not executable: chmod +x {text}")));
