@@ -95,7 +95,8 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let bytes = r.bytes(header.len())?;
     let known = header.field(r.version).map(|field| (field, bytes));
     // One call of `add`, which is compiled into this function then: fields are most of a match.
-    match known.or_else(|| of_onf(header, bytes)) {
+    let known = known.or_else(|| of_onf(header, bytes).filter(|(field, _)| field.is_in(r.version)));
+    match known {
         Some((field, bytes)) => add(matching, field, header.has_mask(), bytes, offset),
         None => pass_over(header, bytes, r.version, offset),
     }
