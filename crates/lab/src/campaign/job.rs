@@ -97,16 +97,23 @@ impl Campaign {
         cells
     }
 
-    /// Whether the plan fits into the memory; else the scenario that has too many starts.
+    /// Whether there is something to measure and the plan fits into the memory; else the scenario
+    /// that has too many starts.
     pub fn check_size(&self) -> Result<(), ScenarioError> {
+        let mut is_empty = true;
         for scenario in &self.scenarios {
             let (starts, switches) = (self.starts(scenario), self.duts.len());
             let cells = scenario.cells(self.is_quick).len();
+            is_empty &= cells == 0;
             if starts.saturating_mul(cells).saturating_mul(switches) > PLAN_MAX {
                 let what = format!("{starts} starts of {switches} switches in {cells} cells");
                 let why = format!("{}: {what}: {PLAN_MAX} in all at most", scenario.id);
                 return Err(ScenarioError(why));
             }
+        }
+        if is_empty {
+            let why = "no cell is left to measure: `without` leaves out every one";
+            return Err(ScenarioError(why.to_owned()));
         }
         Ok(())
     }
@@ -407,6 +414,14 @@ mod tests {
         let error = Campaign { starts: Some(1_000), ..plan }.check_size().unwrap_err();
         let why = "fakes: 1000 starts of 1 switches in 101 cells: 100000 in all at most";
         assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn a_plan_without_cells_is_refused() {
+        let all = "[[without]]\nsize = \"64\"\n[[without]]\nsize = \"128\"\n";
+        let plan = campaign(&format!("{TWO_POINTS}{all}"), std::path::Path::new(""));
+        let error = plan.check_size().unwrap_err().to_string();
+        assert!(error.starts_with("no cell is left to measure"), "{error}");
     }
 
     #[test]

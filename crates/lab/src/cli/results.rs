@@ -61,11 +61,18 @@ impl ReportArgs {
     }
 }
 
-/// The form that a file's name asks for; the refusal of an ending whose form is gone.
+/// The form that a file's name asks for; the refusal of an ending that asks for none.
 fn form_of(out: Option<&Path>) -> Result<Form, String> {
-    let ending = out.and_then(Path::extension).and_then(|extension| extension.to_str());
-    let asked = |form: &&Form| ending.is_some_and(|ending| form.endings.contains(&ending));
-    ending.and_then(gone).map_or_else(|| Ok(*FORMS.iter().find(asked).unwrap_or(&FORMS[0])), Err)
+    let ending = out.and_then(Path::extension).map(|ending| ending.to_string_lossy());
+    let Some(ending) = ending else { return Ok(FORMS[0]) };
+    let asked = FORMS.iter().find(|form| form.endings.contains(&&*ending));
+    asked.copied().ok_or_else(|| {
+        gone(&ending).unwrap_or_else(|| {
+            let known = FORMS.iter().flat_map(|form| form.endings).copied();
+            let known = known.collect::<Vec<_>>().join(", ");
+            format!("no form has the ending {ending:?}: there is {known}; or name a --format")
+        })
+    })
 }
 
 #[cfg(test)]
@@ -88,8 +95,16 @@ mod tests {
         let names = ["a/report.html", "report.md", "a.svg", "report"].map(form);
         assert_eq!(names, ["html", "markdown", "svg", "terminal"]);
         assert_eq!(form_of(None).unwrap().name, "terminal");
-        let refused = form_of(Some(Path::new("a.csv"))).unwrap_err();
-        assert!(refused.starts_with("csv is gone: use --format lines"), "{refused}");
+        for (name, why) in [
+            ("a.csv", "csv is gone: use --format lines"),
+            (
+                "a.pdf",
+                "no form has the ending \"pdf\": there is txt, md, json, html, htm, svg; or ",
+            ),
+        ] {
+            let refused = form_of(Some(Path::new(name))).unwrap_err();
+            assert!(refused.starts_with(why), "{refused}");
+        }
     }
 
     #[test]

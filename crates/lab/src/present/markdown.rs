@@ -55,7 +55,7 @@ fn table(out: &mut String, grid: &TextGrid) {
     out.push('\n');
 }
 
-/// A text in one line whose signs mean nothing.
+/// A text in one line whose signs mean nothing, without what moves a terminal's cursor.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
@@ -64,6 +64,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' => out.extend(['\\', letter]),
+            letter if letter.is_control() => {}
             letter => out.push(letter),
         }
     }
@@ -113,5 +114,6 @@ mod tests {
     #[test]
     fn signs_mean_nothing() {
         assert_eq!(escape("a|b *c* `d`\n<e> [f](g)"), r"a\|b \*c\* \`d\` &lt;e&gt; \[f\](g)");
+        assert_eq!(escape("a\u{1b}[2J\u{7}b"), r"a\[2Jb");
     }
 }

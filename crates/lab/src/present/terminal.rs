@@ -14,7 +14,7 @@ use crate::results::Results;
 pub(super) const FORM: Form = Form {
     name: "terminal",
     about: "Tables as wide as the terminal",
-    endings: &[],
+    endings: &["txt"],
     draw: |results, view| match view.is_all {
         true => render_everything(results, view.width),
         false => render(results, view.width, view.has_bold),

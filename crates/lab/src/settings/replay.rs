@@ -56,8 +56,16 @@ impl Replay {
                 }
             }
             _ => {
+                let keys = [
+                    ("folder", self.folder.is_some()),
+                    ("name", self.name.is_some()),
+                    ("flows", self.flows.is_some()),
+                    ("entries", self.entries.is_some()),
+                ];
+                let given = keys.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key);
+                let given = given.collect::<Vec<_>>().join(", ");
                 let why = "use folder and name of a workload, or flows and entries";
-                return Err(SettingsError::new("replay", &format!("{self:?}"), why));
+                return Err(SettingsError::new("replay", &given, why));
             }
         }
         match self.number_at.filter(|_| self.devices != ReplayDevices::Memory) {
@@ -84,6 +92,8 @@ mod tests {
         for wrong in ["", "flows = 1", "entries = 1", "name = \"a\"\nflows = 1"] {
             assert_eq!(read(wrong).check().unwrap_err().key, "replay", "{wrong}");
         }
+        let both = read("name = \"a\"\nflows = 1").check().unwrap_err();
+        assert_eq!(both.text, "name, flows");
         let dpdk = Replay { devices: ReplayDevices::Dpdk, ..files };
         assert_eq!(dpdk.check().unwrap_err().key, "replay.number_at");
     }
