@@ -80,7 +80,7 @@ ROWS = [
 
 # The rows that README has too.
 IN_README = ["tcp-4", "tcp-4-learning", "delay-port", "delay-learning", "loss-free-64",
-             "rate-61k-64", "rate-660k", "rate-controller", "failover", "bridges-998", "addresses"]
+             "rate-61k-64", "rate-660k", "rate-controller", "bridges-998", "addresses"]
 
 HEADS = ("| | Weir | Open vSwitch, user space | Linux bridge | Weir forwards in |\n"
          "|---|---|---|---|---|")
@@ -103,8 +103,9 @@ sample, every command and the part that limited each trial.
 
 Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell,
 and each measurement is a new start of the switch. A cell has the median of the starts, and their
-least and most. Hosts, switch and controller share the cores, so compare the columns of a row, not
-rows of different machines.
+least and most with what their trials leave open, as a search does between the load that passes and
+the one that fails. Hosts, switch and controller share the cores, so compare the columns of a row,
+not rows of different machines.
 {tables}
 
 `-`: the Linux bridge has no flow tables. Its learnt addresses end at the bound of the run; those of
@@ -126,14 +127,16 @@ def cell(results, row, switch):
     _, _, scenario, metric, point, divisor, decimals, _ = row
     cells = [one for of in results["scenarios"] if of["id"] == scenario for one in of["cells"]
              if one["dut"] == switch and point.items() <= one["at"].items()]
-    found = [sample for one in cells for figure in one["rows"] if figure["metric"] == metric
-             for sample in figure["samples"]]
+    rows = [figure for one in cells for figure in one["rows"] if figure["metric"] == metric]
+    found = [sample for figure in rows for sample in figure["samples"]]
     assert found or switch != "weir", row
     if not found:
         return "-"
+    ends = found + [end for figure in rows for both in figure.get("resolutions", [])
+                    for end in both]
     median, low, high = (
-        f"{round(of(found) / divisor, decimals) + 0:,.{decimals}f}"
-        for of in (statistics.median, min, max))
+        f"{round(value / divisor, decimals) + 0:,.{decimals}f}"
+        for value in (statistics.median(found), min(ends), max(ends)))
     return median if low == high else f"{median} ({low} to {high})"
 
 

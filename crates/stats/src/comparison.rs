@@ -12,6 +12,9 @@ use crate::CONFIDENCE;
 use crate::figure::Observed;
 use crate::order::are_finite;
 
+/// The part of two values that subtracting may leave though they are equal.
+const RESIDUE: f64 = 1e-12;
+
 /// Meaning of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -52,6 +55,7 @@ impl Comparison {
         let t = quantile_of_t(pairs.len().saturating_sub(1).max(1));
         let test = |of: fn(&(Observed, Observed)) -> (f64, f64)| {
             let differences = pairs.iter().map(of).map(|(first, second)| match scale {
+                _ if (first - second).abs() <= first.abs().max(second.abs()) * RESIDUE => 0.0,
                 Scale::Ratio => first.ln() - second.ln(),
                 Scale::Difference => first - second,
             });
@@ -106,6 +110,8 @@ fn student(differences: &[f64], t: f64) -> Option<(f64, f64, f64)> {
     }
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;
+    let largest = differences.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
+    let mean = if mean.abs() <= largest * RESIDUE { 0.0 } else { mean };
     let squares: f64 = differences.iter().map(|one| (one - mean).powi(2)).sum();
     let error = (squares / (n - 1.0) / n).sqrt();
     if error <= mean.abs() * 1e-12 {
@@ -182,6 +188,13 @@ mod tests {
         assert_eq!((equal.low, equal.high, equal.p_value), (1.0, 1.0, 1.0));
         let other = Comparison::of_values(&[5.0; 3], &[4.0; 3]).unwrap();
         assert!(other.is_different() && other.p_value == 0.0, "{other:?}");
+        for (first, second) in [([0.1 + 0.2, 0.0], [0.3, 0.0]), ([0.1 + 0.2; 2], [0.3; 2])] {
+            let residue = Comparison::of_values(&first, &second).unwrap();
+            assert!(!residue.is_different() && residue.p_value == 1.0, "{residue:?}");
+            assert!(residue.estimate == residue.none(), "{residue:?}");
+        }
+        let cancelled = Comparison::of_values(&[0.1, 0.2, -0.3], &[0.0; 3]).unwrap();
+        assert_eq!(cancelled.estimate, 0.0);
         assert!(Comparison::of_values(&[1.0], &[1.0]).is_none());
         assert!(Comparison::of_values(&[1.0, f64::NAN], &[1.0; 2]).is_none());
     }

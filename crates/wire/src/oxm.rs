@@ -94,8 +94,8 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
     let known = header.field(r.version).map(|field| (field, bytes));
-    // One call of `add`, which is compiled into this function then: fields are most of a match.
     let known = known.or_else(|| of_onf(header, bytes).filter(|(field, _)| field.is_in(r.version)));
+    // One call of `add`, which is compiled into this function then: fields are most of a match.
     match known {
         Some((field, bytes)) => add(matching, field, header.has_mask(), bytes, offset),
         None => pass_over(header, bytes, r.version, offset),

@@ -224,6 +224,9 @@ impl Scenario {
         if let Some(method) = self.quick.methods.iter().find(|one| !self.methods.contains(one)) {
             return wrong(format!("quick.methods: {method:?} is none of the methods"));
         }
+        if let Some((axis, _)) = self.quick.axes.iter().find(|(_, values)| values.is_empty()) {
+            return wrong(format!("quick.axes: {axis} is left no value"));
+        }
         let mut seen = BTreeSet::new();
         if let Some((twice, _)) = self.axes.iter().find(|(axis, _)| !seen.insert(&axis.name)) {
             return wrong(format!("the axis {:?} is there twice", twice.name));
@@ -682,6 +685,7 @@ value = 120.0
             ("at = { frame_size = \"64\" }", "at = { frame_size = \"65\" }", "65"),
             ("table = \"a hundred\"", "table = \"many\"", "many"),
             ("axes = { frame_size = [\"64\"] }", "axes = { size = [\"64\"] }", "size"),
+            ("axes = { frame_size = [\"64\"] }", "axes = { frame_size = [] }", "is left no value"),
             ("id = \"two-axes\"", "id = \"two axes\"", "id"),
         ];
         for (from, to, place) in cases {

@@ -100,11 +100,7 @@ fn ranges_overlap(rows: [&ResultRow; 2]) -> Option<bool> {
 /// The cells of a row: place, metric, both medians, and the second by the first, or less it.
 fn line(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> [String; 7] {
     let of = rows[1].beside(rows[0]);
-    let largest =
-        rows.iter().flat_map(|row| &row.samples).fold(0.0, |most, one| one.abs().max(most));
     let shown = |value: f64| match of.map(|of| of.scale) {
-        // What subtracting leaves of equal figures is no difference.
-        Some(Scale::Difference) if value.abs() < largest * 1e-9 => number(0.0, info.decimals),
         Some(Scale::Difference) => number(value, info.decimals),
         Some(Scale::Ratio) | None => times(value),
     };
@@ -200,26 +196,8 @@ fn compared(
 mod tests {
     use serde_json::Value;
 
-    use super::{compared, line};
+    use super::compared;
     use crate::present::sample;
-    use crate::results::{Coordinates, Metric, ResultRow};
-
-    #[test]
-    fn what_subtracting_leaves_of_equal_figures_is_none() {
-        let info = Metric::lower("loss", "Loss", "%", 1);
-        let row = |samples: &[f64]| ResultRow {
-            metric: "loss".to_owned(),
-            samples: samples.to_vec(),
-            starts: (1..=samples.len()).collect(),
-            resolutions: Vec::new(),
-            floor: None,
-            clock_error: None,
-        };
-        let (first, second) = (row(&[0.3, -0.3, 0.0]), row(&[0.1 + 0.2, -0.3, 0.0]));
-        let at = Coordinates::default();
-        let [.., change] = line(&("s", "weir", &at, "loss"), &info, [&first, &second]);
-        assert_eq!(change, "0.0 (0.0 to 0.0)");
-    }
 
     #[test]
     fn a_comparison_has_what_is_worse_and_fits_its_width() {

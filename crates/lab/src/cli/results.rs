@@ -26,7 +26,7 @@ Examples:
 pub(super) struct ReportArgs {
     /// The folder of a run, at its end or not, or its trials.jsonl, compressed by gzip or not.
     run: PathBuf,
-    /// The form. Default: that of the file name of --out, else terminal.
+    /// The form. Default: that of the ending of --out, without one terminal.
     #[arg(long, value_parser = forms())]
     format: Option<Form>,
     /// Print every figure on the terminal, not only the headlines.
@@ -52,7 +52,9 @@ impl ReportArgs {
             Some(form) => form,
             None => form_of(self.out.as_deref()).map_err(anyhow::Error::msg)?,
         };
-        let text = form.render(&results, &super::view(self.all));
+        let mut view = super::view(self.all);
+        view.has_bold &= self.out.is_none();
+        let text = form.render(&results, &view);
         match &self.out {
             None => files::print(&text)?,
             Some(path) => super::write_whole(path, &text)?,

@@ -3,7 +3,7 @@
 //! Texts from outside are escaped: none becomes a tag, a link or the end of a table's cell.
 
 use super::grid::{Block, TextGrid, blocks};
-use super::{Form, View};
+use super::{Form, View, one_line};
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
@@ -58,13 +58,12 @@ fn table(out: &mut String, grid: &TextGrid) {
 /// A text in one line whose signs mean nothing, without what moves a terminal's cursor.
 fn escape(text: &str) -> String {
     let mut out = String::new();
-    for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
+    for letter in one_line(text).chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' => out.extend(['\\', letter]),
-            letter if letter.is_control() => {}
             letter => out.push(letter),
         }
     }

@@ -63,7 +63,10 @@ impl Replay {
                     ("entries", self.entries.is_some()),
                 ];
                 let given = keys.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key);
-                let given = given.collect::<Vec<_>>().join(", ");
+                let given = match given.collect::<Vec<_>>() {
+                    none if none.is_empty() => "nothing".to_owned(),
+                    some => some.join(", "),
+                };
                 let why = "use folder and name of a workload, or flows and entries";
                 return Err(SettingsError::new("replay", &given, why));
             }
@@ -92,8 +95,9 @@ mod tests {
         for wrong in ["", "flows = 1", "entries = 1", "name = \"a\"\nflows = 1"] {
             assert_eq!(read(wrong).check().unwrap_err().key, "replay", "{wrong}");
         }
-        let both = read("name = \"a\"\nflows = 1").check().unwrap_err();
-        assert_eq!(both.text, "name, flows");
+        for (keys, given) in [("name = \"a\"\nflows = 1", "name, flows"), ("", "nothing")] {
+            assert_eq!(read(keys).check().unwrap_err().text, given);
+        }
         let dpdk = Replay { devices: ReplayDevices::Dpdk, ..files };
         assert_eq!(dpdk.check().unwrap_err().key, "replay.number_at");
     }
