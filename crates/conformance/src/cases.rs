@@ -14,10 +14,9 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use ::cases::Case;
-use ::cases::Step;
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
 use openflow::{Message, Version};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{CheckError, Finding, Truth};
 
@@ -25,7 +24,7 @@ pub use obstacle::obstacle;
 use player::Player;
 
 /// Verdict on a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseVerdict {
     /// The switch does what the case says.
@@ -54,7 +53,7 @@ impl CaseVerdict {
 }
 
 /// Finding about one case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CaseFinding {
     /// The file, below the folder of the cases where they are built in.
     pub file: String,
@@ -67,7 +66,7 @@ pub struct CaseFinding {
     /// The expectation beside the frames seen; the refusal; the obstacle.
     pub note: String,
     /// Whether it passes only when frames are kept back after the answer to the barrier.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
 }
 
@@ -184,7 +183,7 @@ pub fn play(
     if let Some(why) = obstacle(case, version, switch.ports(), switch.has_links()) {
         return Ok(finding(case.line, CaseVerdict::NotPlayed, why));
     }
-    let has_meter = case.steps.iter().any(|(_, step)| matches!(step, Step::Meter(_)));
+    let has_meter = obstacle::has_meter(case);
     let can_wait = pace.obey < OBEY_LATE;
     let attempts = if can_wait { ATTEMPTS + 1 } else { ATTEMPTS };
     let (mut failed, mut passed_late, mut slow) = (0, 0, 0);

@@ -1,34 +1,23 @@
 //! Features: a message for each, which the switch takes or refuses.
 
 use openflow::Version;
-use openflow::flow::FlowModCommand;
-use openflow::group::GroupModCommand;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
-use openflow::meter::MeterModCommand;
-use openflow::text::{TextError, parse_flow_mod, parse_group_mod, parse_meter_mod};
 
-use super::{CheckError, CheckedSwitch, Finding, Truth};
+use super::{CheckError, CheckedSwitch, Finding, Truth, change};
 
-/// A feature: what it is called, and the text of the match, the actions, or the whole message.
+/// A feature: its name, and the text of the match, the actions, or the whole message.
 type Row = (&'static str, &'static str);
 
-/// Features of an area: the versions that have them, and the message that asks for one.
-type Area = (&'static str, &'static [Row], fn(Version) -> bool, fn(&str) -> Asked);
-
-/// A message, or why a text is none.
-type Asked = Result<Message, TextError>;
+/// Features of an area, and the versions that have them.
+type Area = (&'static str, &'static [Row], fn(Version) -> bool);
 
 const AREAS: &[Area] = &[
-    ("match", MATCHES, |_| true, of_match),
-    ("match", MATCHES_OXM, Version::has_oxm, of_match),
-    ("action", ACTIONS, |_| true, of_actions),
-    ("action", ACTIONS_OXM, Version::has_oxm, of_actions),
-    ("group", GROUPS, Version::has_groups, |text| {
-        parse_group_mod(text, GroupModCommand::Add).map(Message::GroupMod)
-    }),
-    ("meter", METERS, Version::has_meters, |text| {
-        parse_meter_mod(text, MeterModCommand::Add).map(Message::MeterMod)
-    }),
+    ("match", MATCHES, |_| true),
+    ("match", MATCHES_OXM, Version::has_oxm),
+    ("action", ACTIONS, |_| true),
+    ("action", ACTIONS_OXM, Version::has_oxm),
+    ("group", GROUPS, Version::has_groups),
+    ("meter", METERS, Version::has_meters),
 ];
 
 /// Match fields of all versions, exact and under a mask.
@@ -127,18 +116,15 @@ const METERS: &[Row] = &[
     ("dscp remark", "meter=1,kbps,band=type=dscp_remark,rate=1000,prec_level=1"),
 ];
 
-fn of_match(text: &str) -> Asked {
-    flow(&format!("{text},actions=output:2"))
-}
-
-fn of_actions(text: &str) -> Asked {
+/// The message that asks for a feature of an area.
+fn message(area: &str, text: &str) -> Result<Message, CheckError> {
     // What the actions need of a packet is there.
     let matching = if text.starts_with("strip_vlan") { "dl_vlan=5" } else { "udp" };
-    flow(&format!("{matching},actions={text}"))
-}
-
-fn flow(text: &str) -> Asked {
-    parse_flow_mod(&format!("priority=9,{text}"), FlowModCommand::Add).map(Message::FlowMod)
+    match area {
+        "match" => change("flow", &format!("priority=9,{text},actions=output:2")),
+        "action" => change("flow", &format!("priority=9,{matching},actions={text}")),
+        key => change(key, text),
+    }
 }
 
 /// Asks for every feature; each begins with empty tables.
@@ -147,15 +133,12 @@ pub fn probe_features(
     version: Version,
 ) -> Result<Vec<Finding>, CheckError> {
     let mut findings = vec![tables(switch)?];
-    for (area, rows, _, message) in AREAS.iter().filter(|(_, _, is_in, _)| is_in(version)) {
+    for (area, rows, _) in AREAS.iter().filter(|(_, _, is_in)| is_in(version)) {
         for (feature, text) in *rows {
-            let message = message(text);
-            let message =
-                message.map_err(|error| CheckError::Broken(format!("{text}: {error}")))?;
             switch.clear()?;
-            findings.push(match switch.send(vec![message])? {
-                None => Finding::new(area, feature, Truth::Yes, ""),
-                Some(why) => Finding::new(area, feature, Truth::No, why),
+            findings.push(match switch.send(vec![message(area, text)?])? {
+                (_, None) => Finding::new(area, feature, Truth::Yes, ""),
+                (_, Some(why)) => Finding::new(area, feature, Truth::No, why),
             });
         }
     }
@@ -165,29 +148,27 @@ pub fn probe_features(
 
 /// The flow tables, by their statistics.
 fn tables(switch: &mut dyn CheckedSwitch) -> Result<Finding, CheckError> {
-    Ok(match switch.multipart(MultipartRequestBody::Table) {
-        Ok(MultipartReplyBody::Table(tables)) => {
-            Finding::new("tables", "number", Truth::Yes, tables.len().to_string())
-        }
-        Ok(other) => Finding::new("tables", "number", Truth::Unknown, format!("{other:?}")),
-        Err(CheckError::Refused(why)) => Finding::new("tables", "number", Truth::No, why),
+    let (verdict, note) = match switch.multipart(MultipartRequestBody::Table) {
+        Ok(MultipartReplyBody::Table(tables)) => (Truth::Yes, tables.len().to_string()),
+        Ok(other) => (Truth::Unknown, format!("{other:?}")),
+        Err(CheckError::Refused(why)) => (Truth::No, why),
         Err(error) => return Err(error),
-    })
+    };
+    Ok(Finding::new("tables", "number", verdict, note))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::AREAS;
+    use super::{AREAS, message};
     use openflow::{Version, Xid};
 
     #[test]
     fn every_row_is_a_message_of_its_version() {
         for version in [Version::V1_0, Version::V1_3] {
-            let areas = AREAS.iter().filter(|(_, _, is_in, _)| is_in(version));
             let mut count = 0;
-            for (area, rows, _, message) in areas {
+            for (area, rows, _) in AREAS.iter().filter(|(_, _, is_in)| is_in(version)) {
                 for (feature, text) in *rows {
-                    let message = message(text).unwrap();
+                    let message = message(area, text).unwrap();
                     wire::encode(version, Xid(1), &message)
                         .unwrap_or_else(|error| panic!("{version:?} {area} {feature}: {error}"));
                     count += 1;

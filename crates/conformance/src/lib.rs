@@ -13,9 +13,13 @@ pub mod cases;
 mod features;
 mod truth;
 
+use openflow::flow::FlowModCommand;
+use openflow::group::GroupModCommand;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
+use openflow::meter::MeterModCommand;
+use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
 use programs::cancel::Stopped;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use self::cases::{CaseFinding, CaseVerdict};
 
@@ -42,16 +46,36 @@ pub enum CheckError {
     Stopped(#[from] Stopped),
 }
 
+/// A change of flows, groups or meters in text syntax, by the key that it has in a case.
+fn change(key: &str, text: &str) -> Result<Message, CheckError> {
+    let flow = |command| parse_flow_mod(text, command).map(Message::FlowMod);
+    let group = |command| parse_group_mod(text, command).map(Message::GroupMod);
+    let meter = |command| parse_meter_mod(text, command).map(Message::MeterMod);
+    let message = match key {
+        "flow" => flow(FlowModCommand::Add),
+        "mod_flows" => flow(FlowModCommand::Modify),
+        "mod_flows_strict" => flow(FlowModCommand::ModifyStrict),
+        "del_flows" => flow(FlowModCommand::Delete),
+        "del_flows_strict" => flow(FlowModCommand::DeleteStrict),
+        "group" => group(GroupModCommand::Add),
+        "mod_group" => group(GroupModCommand::Modify),
+        "del_groups" => group(GroupModCommand::Delete),
+        "meter" => meter(MeterModCommand::Add),
+        "mod_meter" => meter(MeterModCommand::Modify),
+        "del_meters" => meter(MeterModCommand::Delete),
+        other => return Err(CheckError::Unsaid(format!("`{other}` is no command"))),
+    };
+    message.map_err(|error| CheckError::Unsaid(error.to_string()))
+}
+
 /// A switch that can be checked. Every call fails when its channel or a port does.
 pub trait CheckedSwitch {
     /// Deletes all entries, groups and meters.
     fn clear(&mut self) -> Result<(), CheckError>;
 
-    /// Sends messages and a barrier, and waits for its answer; the first refusal.
-    fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError>;
-
-    /// The same; how many were not refused.
-    fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError>;
+    /// Sends messages and a barrier, and waits for its answer: how many were not refused, and the
+    /// first refusal.
+    fn send(&mut self, messages: Vec<Message>) -> Result<(u64, Option<String>), CheckError>;
 
     /// Asks for statistics.
     fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError>;
@@ -64,7 +88,7 @@ pub trait CheckedSwitch {
 }
 
 /// Finding about one feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
     /// The switch takes it, or does it.
@@ -90,7 +114,7 @@ impl Truth {
 }
 
 /// One thing that was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Of what kind: match, action, group...
     pub area: String,
@@ -109,14 +133,13 @@ impl Finding {
 }
 
 /// Findings about a switch in one version of OpenFlow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
     /// The switch's name.
     pub dut: String,
     /// The version.
     pub version: String,
     /// The cases that were played, in the order of their files.
-    #[serde(default)]
     pub cases: Vec<CaseFinding>,
     /// Everything else that was asked.
     pub findings: Vec<Finding>,

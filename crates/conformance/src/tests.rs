@@ -62,14 +62,10 @@ impl CheckedSwitch for Mock {
         Ok(())
     }
 
-    fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError> {
-        let count = messages.len() as u64;
-        let is_refused = self.send_each(messages)? < count;
-        Ok(is_refused.then(|| "OFPFMFC_TABLE_FULL".to_owned()))
-    }
-
-    fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError> {
-        Ok(messages.iter().filter(|message| self.add(message)).count() as u64)
+    fn send(&mut self, messages: Vec<Message>) -> Result<(u64, Option<String>), CheckError> {
+        let taken = messages.iter().filter(|message| self.add(message)).count();
+        let is_refused = taken < messages.len();
+        Ok((taken as u64, is_refused.then(|| "OFPFMFC_TABLE_FULL".to_owned())))
     }
 
     fn multipart(&mut self, _body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {

@@ -6,12 +6,10 @@
 use std::net::Ipv4Addr;
 
 use openflow::MacAddr;
-use openflow::flow::FlowModCommand;
 use openflow::message::Message;
-use openflow::text::parse_flow_mod;
 use packet::build::{FrameBuilder, Ipv4};
 
-use super::{CheckError, CheckedSwitch, Finding, Truth};
+use super::{CheckError, CheckedSwitch, Finding, Truth, change};
 
 /// Sender and receiver of the frames.
 const NEAR: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 1));
@@ -29,9 +27,7 @@ fn address(index: u32) -> Ipv4Addr {
 }
 
 fn entry(index: u32) -> Result<Message, CheckError> {
-    let text = format!("priority=5,ip,nw_dst={},actions=output:2", address(index));
-    let entry = parse_flow_mod(&text, FlowModCommand::Add);
-    entry.map(Message::FlowMod).map_err(|error| CheckError::Broken(format!("{text}: {error}")))
+    change("flow", &format!("priority=5,ip,nw_dst={},actions=output:2", address(index)))
 }
 
 /// The frame that the entry of that index is for.
@@ -56,7 +52,7 @@ pub fn barrier(
         switch.clear()?;
         let first = round * entries;
         let messages = (first..first + entries).map(entry).collect::<Result<Vec<_>, _>>()?;
-        if let Some(why) = switch.send(messages)? {
+        if let (_, Some(why)) = switch.send(messages)? {
             return Ok(Finding::new(area, feature, Truth::Unknown, why));
         }
         let (probe, mut lost) = ([frame(first + entries - 1)], 0);
@@ -88,7 +84,7 @@ pub fn table(switch: &mut dyn CheckedSwitch, entries: u32) -> Result<Finding, Ch
     let (area, feature) = ("truth", "entries that were taken are held");
     switch.clear()?;
     let messages = (0..entries).map(entry).collect::<Result<Vec<_>, _>>()?;
-    let taken = switch.send_each(messages)?;
+    let (taken, _) = switch.send(messages)?;
     let reported = switch.entries()?;
     let mut missing: Vec<u32> = (0..entries).collect();
     // A burst of frames shows many entries at once; one that was lost is sent again.

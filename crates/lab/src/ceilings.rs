@@ -48,95 +48,86 @@ fn packet_out_overhead(version: Version) -> u64 {
     if version.has_wide_ports() { 24 + 16 } else { 16 + 8 }
 }
 
-/// The most of each metric by the rate of the ports, and by that of a control link which every
-/// packet crosses, both in bit/s; `None` where a link is not shaped. Small frames are packed
-/// densely into the control link's stream, and TCP acknowledges two segments at a time.
-fn ceilings(
-    ports: Option<u64>,
-    control: Option<u64>,
-    version: Version,
-    frame_size: u32,
-) -> [(&'static str, Option<f64>, Option<f64>); 5] {
-    let port = |payload: u64, line_bytes: u64| {
-        ports.map(|rate| rate as f64 * payload as f64 / line_bytes as f64)
-    };
-    // What a byte of the control connection costs on the line.
-    let stretch = (TCP_PAYLOAD + TCP_HEADERS + LINE_OVERHEAD) as f64 / TCP_PAYLOAD as f64;
-    let stream = |payload: u64, bytes: u64| {
-        control.map(|rate| rate as f64 * payload as f64 / (bytes as f64 * stretch))
-    };
-    let mbps = |bps: Option<f64>| bps.map(|bps| bps / 1e6);
-    let added = packet_in_overhead(version).max(packet_out_overhead(version));
-    let (tcp, udp) = (TCP_PAYLOAD + TCP_HEADERS, UDP_PAYLOAD + UDP_HEADERS);
-    let two_segments = 2 * (tcp + added) + TCP_HEADERS + added;
-    let tcp_mbps = mbps(port(TCP_PAYLOAD, tcp + LINE_OVERHEAD));
-    let udp_mbps = mbps(port(UDP_PAYLOAD, udp + LINE_OVERHEAD));
-    let small_pps = (port(1, 8 * LINE_MINIMUM), stream(1, 8 * (60 + added)));
-    [
-        ("tcp_mbps", tcp_mbps, mbps(stream(2 * TCP_PAYLOAD, two_segments))),
-        ("udp2_mbps", udp_mbps, mbps(stream(UDP_PAYLOAD, udp + added))),
-        ("pps_saturated", small_pps.0, small_pps.1),
-        ("pps_carried", small_pps.0, small_pps.1),
-        ("rate_pps", ports.map(|rate| rate as f64 / frame_line_bits(frame_size)), None),
-    ]
-}
-
-/// Upper limits of a cell by its links, by the metrics of the methods.
+/// Upper limits of a cell by its links, by the metrics of the methods: of its ports where they are
+/// shaped, and of a shaped control link which every packet crosses.
 pub fn upper_limits(settings: &Settings) -> Vec<UpperLimit> {
     let is_hub = settings.forwarding() == Forwarding::Controller
         && settings.app.unwrap_or(AppKind::Hub) == AppKind::Hub;
-    let (ports, control) = (settings.port_rate().0, settings.control_rate().0);
+    let control = settings.control_rate().0.filter(|_| is_hub);
     // A text that is no version is an error before any cell is measured.
     let version = settings.version().unwrap_or(Version::V1_3);
-    let rows = ceilings(ports, control.filter(|_| is_hub), version, settings.frame_size());
-    let limit = |metric: &str, value: Option<f64>, by: &str| {
-        let (metric, by) = (metric.to_owned(), by.to_owned());
-        value.map(|value| UpperLimit { metric, value, by })
-    };
-    let both = |(metric, port, control)| {
-        [limit(metric, port, "ports"), limit(metric, control, "control link")]
-    };
-    rows.into_iter().flat_map(both).flatten().collect()
+    let added = packet_in_overhead(version).max(packet_out_overhead(version));
+    let (tcp, udp) = (TCP_PAYLOAD + TCP_HEADERS, UDP_PAYLOAD + UDP_HEADERS);
+    // TCP acknowledges two segments at a time.
+    let two_segments = 2 * (tcp + added) + TCP_HEADERS + added;
+    // Small frames are packed densely into the control link's stream.
+    let small = ((1, 8 * LINE_MINIMUM), Some((1, 8 * (60 + added))));
+    let frame = ((1, frame_line_bits(settings.frame_size()) as u64), None);
+    let segments = ((TCP_PAYLOAD, tcp + LINE_OVERHEAD), Some((2 * TCP_PAYLOAD, two_segments)));
+    let datagrams = ((UDP_PAYLOAD, udp + LINE_OVERHEAD), Some((UDP_PAYLOAD, udp + added)));
+    // What a byte of the control connection costs on the line.
+    let stretch = (tcp + LINE_OVERHEAD) as f64 / TCP_PAYLOAD as f64;
+    let mut limits = Vec::new();
+    // Each with what is counted and what that takes: of a port's line, of the control connection.
+    for (metric, unit, (at_port, in_stream)) in [
+        ("tcp_mbps", 1e6, segments),
+        ("udp2_mbps", 1e6, datagrams),
+        ("pps_saturated", 1.0, small),
+        ("pps_carried", 1.0, small),
+        ("rate_pps", 1.0, frame),
+    ] {
+        let mut limit = |rate: Option<u64>, (counted, cost): (u64, f64), by: &str| {
+            let value = rate.map(|rate| rate as f64 * counted as f64 / cost / unit);
+            let (metric, by) = (metric.to_owned(), by.to_owned());
+            limits.extend(value.map(|value| UpperLimit { metric, value, by }));
+        };
+        limit(settings.port_rate().0, (at_port.0, at_port.1 as f64), "ports");
+        if let Some((counted, bytes)) = in_stream {
+            limit(control, (counted, bytes as f64 * stretch), "control link");
+        }
+    }
+    limits
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ceilings, line_bytes, packet_in_overhead, packet_out_overhead, upper_limits};
+    use super::{line_bytes, packet_in_overhead, packet_out_overhead, upper_limits};
     use crate::rate::LinkRate;
     use crate::settings::{AppKind, Forwarding, Settings};
     use openflow::Version;
 
+    fn hub() -> Settings {
+        let rate = Some(LinkRate(Some(100_000_000)));
+        let (forwarding, version) = (Some(Forwarding::Controller), Some("1.0".to_owned()));
+        Settings { port_rate: rate, control_rate: rate, forwarding, version, ..<_>::default() }
+    }
+
     #[test]
     fn the_arithmetic_of_e1() {
-        let rate = Some(100_000_000);
-        let [tcp, udp, small, ..] = ceilings(rate, rate, Version::V1_0, 64);
-        let rounded = |value: Option<f64>| (value.unwrap() * 100.0).round() / 100.0;
-        assert_eq!((rounded(udp.1), rounded(udp.2)), (95.70, 90.10));
-        assert_eq!(rounded(tcp.1), 94.15);
-        assert!((85.0..87.0).contains(&rounded(tcp.2)));
-        assert_eq!(small.1.unwrap().round(), 148_810.0);
+        let limits = upper_limits(&hub());
+        let rounded = |metric: &str, by: &str| {
+            let found = limits.iter().find(|limit| limit.metric == metric && limit.by == by);
+            (found.unwrap().value * 100.0).round() / 100.0
+        };
+        let udp = ["ports", "control link"].map(|by| rounded("udp2_mbps", by));
+        assert_eq!((udp, rounded("tcp_mbps", "ports")), ([95.70, 90.10], 94.15));
+        assert!((85.0..87.0).contains(&rounded("tcp_mbps", "control link")));
+        assert_eq!(rounded("pps_saturated", "ports").round(), 148_810.0);
         let added = (packet_in_overhead(Version::V1_0), packet_out_overhead(Version::V1_0));
         assert_eq!(added, (18, 24));
     }
 
     #[test]
-    fn links_without_a_rate_have_no_ceiling() {
-        let free = ceilings(None, None, Version::V1_3, 64);
-        assert!(free.iter().all(|(_, port, control)| port.is_none() && control.is_none()));
-    }
-
-    #[test]
     fn a_control_link_limits_a_hub_only() {
         let has_control_limit = |forwarding, app| {
-            let control_rate = Some(LinkRate(Some(100_000_000)));
-            let forwarding = Some(forwarding);
-            let of = Settings { control_rate, forwarding, app, ..Settings::default() };
+            let of = Settings { forwarding: Some(forwarding), app, ..hub() };
             upper_limits(&of).iter().any(|limit| limit.by == "control link")
         };
         assert!(has_control_limit(Forwarding::Controller, None));
         assert!(has_control_limit(Forwarding::Controller, Some(AppKind::Hub)));
         assert!(!has_control_limit(Forwarding::Controller, Some(AppKind::LearningSwitch)));
         assert!(!has_control_limit(Forwarding::Flows, None), "with installed entries");
+        assert!(upper_limits(&Settings::default()).is_empty(), "links without a rate");
     }
 
     #[test]

@@ -6,28 +6,28 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use programs::cancel::Cancel;
-use programs::tools;
+use programs::cpu_share::Hierarchy;
+use programs::{clean, tools};
 
 use crate::campaign::catalogue;
-use crate::campaign::job::Campaign;
+use crate::campaign::job::listed;
 use crate::dut::controller;
 use crate::present::{Form, View};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::{demo, dut, method, names, settings};
+use crate::{dut, method, names, settings};
 
 mod agent;
 mod campaign;
 mod check;
-mod clean;
 mod compare;
-mod jobs;
+mod demo;
 mod results;
+
+pub use demo::DemoArgs;
 
 /// Measure any OpenFlow switch.
 #[derive(Args, Debug)]
@@ -43,10 +43,10 @@ enum LabCommand {
     /// Run scenarios, or all of a published evaluation.
     Run(Box<campaign::CampaignArgs>),
     /// Print what `run` would measure: a line for each start of a switch.
-    #[command(alias = "cells", after_help = jobs::JOBS_EXAMPLES)]
+    #[command(alias = "cells", after_help = campaign::JOBS_EXAMPLES)]
     Jobs(Box<campaign::SelectionArgs>),
     /// Make one run of what `run --job` measured.
-    Gather(jobs::GatherArgs),
+    Gather(campaign::GatherArgs),
     /// Print a scenario's file, to be copied and changed.
     Show {
         /// Its name (see `weir lab list`)
@@ -118,27 +118,6 @@ struct PathArgs {
     inventory: Option<PathBuf>,
 }
 
-const DEMO_EXAMPLES: &str = "\
-Examples:
-  weir demo
-  weir demo --out /tmp/demo --starts 2";
-
-/// Show it: hub and learning switch beside each other, in under two minutes.
-#[derive(Args, Debug)]
-#[command(after_help = DEMO_EXAMPLES)]
-pub struct DemoArgs {
-    /// Starts of each switch in every cell.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
-    starts: u16,
-    /// Seconds that the demo may take; what does not fit is left out and named.
-    #[arg(long, default_value_t = 110)]
-    budget: u64,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    paths: PathArgs,
-}
-
 impl PathArgs {
     fn resolve(&self) -> anyhow::Result<ProgramPaths> {
         let weir = match &self.weir {
@@ -152,52 +131,32 @@ impl PathArgs {
 
 impl LabArgs {
     /// Does what was asked.
-    ///
-    /// # Errors
-    /// Wrong names, missing rights, files that cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
-            LabCommand::List => {
-                files::print(&list())?;
-                Ok(ExitCode::SUCCESS)
-            }
+            LabCommand::List => printed(&list()),
             LabCommand::Run(args) => args.run(),
-            LabCommand::Jobs(selection) => jobs::list(&selection),
+            LabCommand::Jobs(selection) => printed(&listed(&selection.campaign()?)),
             LabCommand::Gather(args) => args.run(),
-            LabCommand::Show { scenario } => campaign::show(&scenario),
+            LabCommand::Show { scenario } => {
+                let found = catalogue::find(&scenario)?.into_iter();
+                printed(&found.map(|scenario| scenario.source).collect::<String>())
+            }
             LabCommand::Check(args) => args.run(),
             LabCommand::Agent => agent::run(),
-            LabCommand::Clean => clean::run(),
+            LabCommand::Clean => printed(&clean()?),
             LabCommand::Report(args) => args.run(),
             LabCommand::Compare(args) => args.run(),
         }
     }
 }
 
-impl DemoArgs {
-    /// Runs the demo.
-    ///
-    /// # Errors
-    /// Files that cannot be written.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
-        let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let kind = testbed_kind(TestbedArg::Auto)?;
-        let paths = self.paths.resolve()?;
-        let (duts, notes) = demo::duts(&paths, kind);
-        let (scenarios, out) = (vec![demo::scenario()], self.output.out.clone());
-        let campaign = Campaign {
-            starts: Some(usize::from(self.starts)),
-            limit: Some(Duration::from_secs(self.budget)),
-            notes,
-            quiet: self.output.quiet,
-            ..Campaign::new(scenarios, duts, kind, paths, out)
-        };
-        campaign::carry_out(&campaign, &self.output, &cancel)
-    }
+fn printed(text: &str) -> anyhow::Result<ExitCode> {
+    files::print(text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Everything that the lab knows by name.
-pub fn list() -> String {
+fn list() -> String {
     let mut text = String::from("scenarios:\n");
     for scenario in catalogue::all() {
         let of = scenario.evaluation.as_deref().unwrap_or("--");
@@ -219,10 +178,23 @@ pub fn list() -> String {
     text
 }
 
-/// Refuses the words of `weir bench`, a command of earlier versions.
-///
-/// # Errors
-/// Always, with the scenarios that ask the same.
+/// Removes programs, scratch folders and control groups of runs that were killed, not of others.
+fn clean() -> anyhow::Result<String> {
+    let temporary = std::env::temp_dir();
+    let cleaning = |folder: &Path| format!("cleaning {}", folder.display());
+    let mut found = clean::clean(&temporary).with_context(|| cleaning(&temporary))?;
+    // A machine without control groups has none of a run's.
+    if let Ok(hierarchy) = Hierarchy::find() {
+        let folder = hierarchy.folder();
+        found.extend(clean::clean_groups(folder).with_context(|| cleaning(folder))?);
+    }
+    if found.is_empty() {
+        return Ok(format!("nothing was left in {}\n", temporary.display()));
+    }
+    Ok(found.iter().map(|leftover| format!("{leftover}\n")).collect())
+}
+
+/// Refuses the words of `weir bench`, a command of earlier versions, with what to use.
 pub fn bench(words: &[String]) -> anyhow::Result<ExitCode> {
     let word = words.first().map_or("", String::as_str);
     let whole = || "weir bench is gone: use weir lab run SCENARIO --format lines".to_owned();

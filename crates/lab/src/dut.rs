@@ -13,10 +13,10 @@ mod ovs;
 mod ovs_dpdk;
 mod testpmd;
 mod weir;
-mod wire;
 
 use std::net::{SocketAddrV4, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -25,7 +25,7 @@ use programs::tools::{Missing, Program};
 
 use crate::names;
 use crate::service::{ProgramPaths, Service, ServiceContext};
-use crate::settings::{AppKind, CacheSet, Forwarding, Replay, ReplayDevices, Settings};
+use crate::settings::{AppKind, CacheSet, ReplayDevices, Settings};
 use crate::testbed::external::Wiring;
 use crate::testbed::{PortName, Testbed};
 pub(crate) use controller::{COMMAND_ABOUT, RUNNING_ABOUT, SUBJECTS as CONTROLLERS};
@@ -62,8 +62,6 @@ pub struct Dut {
     pub bridge_cost: Duration,
     /// Ends of its links, where the lab does not make the links itself.
     pub wiring: fn(&ProgramPaths) -> Result<Option<Wiring>, Missing>,
-    /// Why it does not replay a trace by itself, between such devices.
-    pub replays: fn(&Replay) -> Result<(), String>,
     /// Why it cannot run with these settings; reports say "not supported" with these words.
     pub check: fn(&Dut, &Settings, &ProgramPaths) -> Result<(), String>,
     /// The programs that it consists of, none where it is a part of the kernel; or the remedy for
@@ -77,7 +75,6 @@ pub struct Dut {
 
 impl Dut {
     /// One without any program, of which nothing is to be known.
-    #[must_use]
     pub const fn new(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
@@ -94,7 +91,6 @@ impl Dut {
             start_cost: Duration::from_millis(200),
             bridge_cost: Duration::ZERO,
             wiring: |_| Ok(None),
-            replays: |_| Err("replays no trace by itself".to_owned()),
             check: |_, _, _| Ok(()),
             programs: |_, _| Ok(Vec::new()),
             start: |_| Ok(StartedDut::default()),
@@ -136,10 +132,7 @@ pub struct DutPlan<'a> {
 }
 
 impl<'a> DutPlan<'a> {
-    /// The names of its ports' devices, where it has no others.
-    ///
-    /// # Errors
-    /// There are ports of another kind; the switch has none of those.
+    /// The names of its ports' devices; an error where it has ports of another kind.
     pub fn devices(&self) -> Result<Vec<&'a str>> {
         let device = |port: &'a PortName| match port {
             PortName::Device(device) => Ok(device.as_str()),
@@ -150,8 +143,18 @@ impl<'a> DutPlan<'a> {
         self.ports.iter().map(device).collect()
     }
 
+    /// A program of the switch; where it replays a trace, other programs keep off its cores, if
+    /// this one may have that.
+    fn command(&self, program: &Path) -> Command {
+        if self.bed.replay().is_none() {
+            return Command::new(program);
+        }
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "-20"]).arg(program);
+        nice
+    }
+
     /// The datapath id of a bridge, which is counted from 0, as sixteen hex digits.
-    #[must_use]
     pub fn dpid(&self, bridge: usize) -> String {
         format!("{:016x}", (self.place << 16) + bridge + 1)
     }
@@ -162,15 +165,13 @@ impl<'a> DutPlan<'a> {
 pub struct StartedDut {
     /// Its programs; what is a part of the kernel has none.
     pub service: Service,
-    /// OpenFlow endpoints of its bridges, or those at which the lab waits for them; empty where it
-    /// has no channel.
+    /// OpenFlow endpoints of its bridges, to connect to or to wait at; empty without a channel.
     pub bridges: Vec<Endpoint>,
     /// The connection that it made by itself until it had started.
     pub connection: Option<TcpStream>,
     /// The lab's own keys for it, where they are not those of the plan.
     pub tls: Option<Tls>,
-    /// The control socket that says how much a tier inside the kernel has decided, where that tier
-    /// may decide.
+    /// The control socket that counts the decisions of a tier inside the kernel, where that may be.
     pub tier: Option<PathBuf>,
     /// The switch's own counters, where it counts more than OpenFlow does.
     pub counters: Option<DutCounters>,
@@ -180,7 +181,6 @@ pub struct StartedDut {
 
 impl StartedDut {
     /// A switch that takes connections where the plan says.
-    #[must_use]
     pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
         let bridges = plan.listen.iter().cloned().map(Endpoint::into_active).collect();
         Self { service, bridges, ..Self::default() }
@@ -188,13 +188,11 @@ impl StartedDut {
 }
 
 /// The name of a bridge, which is counted from 0.
-#[must_use]
 pub fn bridge_name(index: usize) -> String {
     format!("br{index}")
 }
 
 /// The socket of a bridge in the switch's folder: Open vSwitch's own name for it.
-#[must_use]
 pub fn bridge_socket(index: usize) -> String {
     format!("{}.mgmt", bridge_name(index))
 }
@@ -216,57 +214,40 @@ pub const ALL: &[&Dut] = &[
 ];
 
 /// The path without a switch, as one of the switches.
-pub const WIRE: &Dut = &wire::link("wire");
+pub const WIRE: &Dut = &in_kernel::link("wire");
 
 /// The same in every campaign, for the floor of its figures. No switch has such a name.
-pub const FLOOR: &Dut = &wire::link("the lab's own floor");
+pub const FLOOR: &Dut = &in_kernel::link("the lab's own floor");
 
 /// A sentence about `NAME=PROGRAM`.
 pub const PROGRAM_ABOUT: &str = "Any switch that PROGRAM runs, with its orders in the \
                                  environment (docs/lab.md); NAME is its name in the tables";
 
-/// Why a part of the kernel cannot run with these settings.
-fn no_openflow(settings: &Settings) -> Result<(), String> {
-    match settings.forwarding() {
-        Forwarding::Learning if settings.is_channel_measured() => {
-            Err("has no OpenFlow channel".to_owned())
-        }
-        Forwarding::Learning => {
-            no_caches(settings)?;
-            one_thread(settings)
-        }
-        Forwarding::Flows => Err("has no flow entries".to_owned()),
-        Forwarding::Controller => Err("has no OpenFlow channel".to_owned()),
-        Forwarding::Io => Err("forwards by addresses only".to_owned()),
-    }
+/// Whether a switch cannot run with such settings, and why.
+type Lack = (fn(&Settings) -> bool, &'static str);
+
+/// Refuses settings for the first reason that holds.
+fn refuse(lacks: &[Lack], settings: &Settings) -> Result<(), String> {
+    let first = lacks.iter().find(|(lacks, _)| lacks(settings));
+    first.map_or(Ok(()), |(_, why)| Err((*why).to_owned()))
 }
 
-/// Why a switch whose caches the lab cannot switch off does not run with these settings.
-fn no_caches(settings: &Settings) -> Result<(), String> {
-    match settings.caches() {
-        CacheSet::Usual => Ok(()),
-        CacheSet::User | CacheSet::Kernel | CacheSet::Key | CacheSet::None => {
-            Err("has no caches that the lab can switch on or off".to_owned())
-        }
-    }
-}
+const NO_REPLAY: Lack = (|of| of.replay.is_some(), "replays no trace by itself");
 
-/// Why a switch whose threads and queues the lab does not set does not run with these settings.
-fn one_thread(settings: &Settings) -> Result<(), String> {
-    let is_more = |count: Option<u16>| count.is_some_and(|count| count > 1);
-    if is_more(settings.workers) || is_more(settings.queues) {
-        return Err("its threads and queues are not the lab's to set".to_owned());
-    }
-    Ok(())
-}
+const REPLAYS_BY_DPDK: Lack = (
+    |of| of.replay.as_ref().is_some_and(|replay| replay.devices != ReplayDevices::Dpdk),
+    "replays by DPDK's devices only",
+);
 
-/// Why a switch that is linked with DPDK does not replay a trace between such devices.
-fn replays_by_dpdk(replay: &Replay) -> Result<(), String> {
-    match replay.devices {
-        ReplayDevices::Dpdk => Ok(()),
-        ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
-    }
-}
+const NO_CACHES: Lack =
+    (|of| of.caches() != CacheSet::Usual, "has no caches that the lab can switch on or off");
+
+const ONE_THREAD: Lack = (
+    |of| of.workers.max(of.queues).is_some_and(|count| count > 1),
+    "its threads and queues are not the lab's to set",
+);
+
+const TWO_HOSTS: Lack = (|of| of.ports() > 2, "joins two hosts only");
 
 /// The files of a user's own TLS: private key, certificate and that of the authority.
 pub(crate) fn tls_files(
@@ -286,16 +267,12 @@ const FAKES: &[&Dut] = &[];
 use crate::campaign::fake::DUTS as FAKES;
 
 /// The switch of that name, if there is one.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Dut> {
     named(name).ok()
 }
 
-/// The switch of that name, of which there must be one; `weir=PATH` is another build of Weir's,
-/// `NAME=PROGRAM` is one that a program runs.
-///
-/// # Errors
-/// Names those that there are.
+/// The switch of that name, `weir=PATH` for another build of Weir's, `NAME=PROGRAM` for one that a
+/// program runs; or an error with the names that there are.
 pub fn named(name: &str) -> Result<&'static Dut> {
     let mut all = ALL.iter().chain(CONTROLLERS).chain(FAKES).copied();
     if let Some(known) = all.find(|dut| dut.name == name) {
@@ -316,9 +293,6 @@ pub fn named(name: &str) -> Result<&'static Dut> {
 }
 
 /// Fails where a switch that a user brings along is not there, before anything is started.
-///
-/// # Errors
-/// [`Missing`] with its name and the remedy.
 pub fn ensure_given(duts: &[&Dut], paths: &ProgramPaths) -> Result<(), Missing> {
     for dut in duts.iter().filter(|dut| dut.is_given) {
         (dut.programs)(dut, paths)
@@ -354,8 +328,13 @@ mod tests {
     #[test]
     fn what_a_user_brings_along_is_there_before_a_start() {
         let paths = ProgramPaths::new("weir".into(), "none".into());
-        let missing = |name| ensure_given(&[find(name).unwrap()], &paths).err();
+        let missing = |name: &str| ensure_given(&[find(name).unwrap()], &paths).err();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let plain = &*format!("mine={}", file.path().display());
         for (name, why) in [
+            (plain, &*format!("{plain}: {0} is not executable: chmod +x {0}", &plain[5..])),
+            ("mine=/", "mine=/: / is no program"),
+            ("mine=no-such", "mine=no-such: no program no-such in PATH: mine=./no-such"),
             ("mine=/nope", "mine=/nope: /nope is not there"),
             ("weir=/nope", "weir=/nope: /nope is not there"),
             ("external", "external: no inventory of the switch: --inventory FILE"),
@@ -365,6 +344,56 @@ mod tests {
         }
         for name in ["mine=sh", "weir=sh", "weir", "ovs-dpdk", "os-ken", "tcp:127.0.0.1"] {
             assert_eq!(missing(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_switch_lacks_is_named() {
+        let paths = ProgramPaths::new("weir".into(), "none".into());
+        for (name, text, why) in [
+            ("weir", "forwarding = 'io'\nbridges = 1", "has no OpenFlow channel"),
+            ("weir", "replay = {}\ncaches = 'kernel'", "the kernel tier hangs on devices"),
+            ("weir", "replay = {}\ncaches = 'key'", ""),
+            ("weir-user", "caches = 'kernel'", "is Weir without"),
+            ("weir-busy", "caches = 'kernel'", "is Weir without"),
+            ("weir-busy", "caches = 'user'", ""),
+            ("weir-kernel", "caches = 'kernel'", ""),
+            ("weir-kernel", "caches = 'user'", "is the kernel tier"),
+            ("weir-kernel", "forwarding = 'io'", "the kernel tier carries out"),
+            ("ovs", "workers = 1\ncaches = 'none'", ""),
+            ("ovs", "queues = 2", "its main thread forwards"),
+            ("ovs", "replay = {}", "replays no trace"),
+            ("ovs", "forwarding = 'io'", "forwards by flow tables only"),
+            ("ovs-tso", "has_queues = true", "its user-space datapath sends past"),
+            ("ovs-tso", "caches = 'kernel'", "its kernel module is another"),
+            ("ovs-dpdk", "replay = {}", "replays by DPDK's devices only"),
+            ("ovs-dpdk", "replay = { devices = 'dpdk' }\nqueues = 2", ""),
+            ("ovs-dpdk", "forwarding = 'io'", "forwards by flow tables only"),
+            ("testpmd", "forwarding = 'io'\nreplay = {}", "replays by DPDK's devices only"),
+            ("testpmd", "forwarding = 'io'", "replays a trace without tables"),
+            ("testpmd", "forwarding = 'io'\nreplay = { devices = 'dpdk' }", ""),
+            ("linux-bridge", "forwarding = 'learning'\nports = 3", ""),
+            ("linux-bridge", "forwarding = 'learning'\ncaches = 'none'", "has no caches"),
+            ("linux-bridge", "forwarding = 'learning'\nworkers = 2", "its threads and queues"),
+            ("linux-bridge", "forwarding = 'learning'\nbridges = 1", "has no OpenFlow channel"),
+            ("linux-bridge", "forwarding = 'controller'", "has no OpenFlow channel"),
+            ("linux-bridge", "forwarding = 'io'", "forwards by addresses only"),
+            ("linux-bridge", "", "has no flow entries"),
+            ("peer-redirect", "forwarding = 'learning'\nports = 3", "joins two hosts only"),
+            ("wire", "forwarding = 'io'", ""),
+            ("wire", "forwarding = 'controller'", "has no OpenFlow channel"),
+            ("wire", "ports = 3", "joins two hosts only"),
+            ("mine=sh", "forwarding = 'io'", "a program is asked to forward"),
+            ("mine=sh", "bridges = 2", "a program is asked for one bridge"),
+            ("mine=sh", "queues = 2", "a program is asked for no queues"),
+            ("mine=sh", "caches = 'none'", "has no caches"),
+            ("mine=sh", "switch_cpu_share = '50 %'", "what a program starts"),
+            ("mine=sh", "workers = 2", ""),
+        ] {
+            let (dut, settings) = (find(name).unwrap(), toml::from_str(text).unwrap());
+            let found = (dut.check)(dut, &settings, &paths).err().unwrap_or_default();
+            assert!(found.starts_with(why), "{name}: {found}");
+            assert_eq!(found.is_empty(), why.is_empty(), "{name}: {found}");
         }
     }
 }

@@ -233,11 +233,6 @@ impl Fleet {
         Ok(self.have_all(done))
     }
 
-    /// Ends all connections; what was counted.
-    pub(crate) fn stop(mut self) -> Result<Tally> {
-        self.join()
-    }
-
     fn enter(&self, phase: Phase) {
         // Nobody listens when every thread has ended, which the next wait finds out.
         let _ = self.phase.send(phase);
@@ -259,7 +254,7 @@ impl Fleet {
 
     /// Ends the fleet; what went wrong, with the reasons that its connections have.
     fn fail(&mut self, what: &str) -> anyhow::Error {
-        match self.join() {
+        match self.stop() {
             Ok(tally) => {
                 let odd = tally.oddities;
                 let mut text = what.to_owned();
@@ -278,7 +273,8 @@ impl Fleet {
         }
     }
 
-    fn join(&mut self) -> Result<Tally> {
+    /// Ends all connections; what was counted.
+    pub(crate) fn stop(&mut self) -> Result<Tally> {
         self.enter(Phase::Stop);
         let mut all = Tally::default();
         for thread in self.threads.drain(..) {

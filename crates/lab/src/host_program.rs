@@ -60,10 +60,10 @@ impl HostProgram {
             Self::Ping { target, requests } => {
                 let interval_s = ECHO_INTERVAL.as_secs_f64();
                 let words = format!("-n -c {requests} -i {interval_s:.3} -W 2 {target}");
-                (Tool::Ping, "ping", words)
+                (Tool::PING, "ping", words)
             }
             Self::Iperf3Server {} => {
-                (Tool::Iperf3, "iperf3-server", "-s -1 --forceflush".to_owned())
+                (Tool::IPERF3, "iperf3-server", "-s -1 --forceflush".to_owned())
             }
             Self::Iperf3Client { target, seconds, streams, payload } => {
                 let several = if *streams > 1 { format!(" -P {streams}") } else { String::new() };
@@ -73,14 +73,14 @@ impl HostProgram {
                     Iperf3Payload::Udp { bps, len } => format!(" -u -b {bps} -l {len}"),
                 };
                 let usual = format!("-c {target} -J --connect-timeout 5000 -t {seconds}");
-                (Tool::Iperf3, "iperf3", format!("{usual}{payload}{several}"))
+                (Tool::IPERF3, "iperf3", format!("{usual}{payload}{several}"))
             }
             Self::IperfServer {} => {
-                (Tool::Iperf2, "iperf-server", format!("-s -u -l {IPERF_LEN} -f k"))
+                (Tool::IPERF2, "iperf-server", format!("-s -u -l {IPERF_LEN} -f k"))
             }
             Self::IperfClient { target, seconds, bps } => {
                 let words = format!("-c {target} -u -b {bps} -l {IPERF_LEN} -t {seconds}");
-                (Tool::Iperf2, "iperf", words)
+                (Tool::IPERF2, "iperf", words)
             }
         }
     }
@@ -105,7 +105,7 @@ mod tests {
 
     fn line(program: &HostProgram) -> String {
         let (tool, _, words) = program.parts();
-        format!("{} {words}", tool.command())
+        format!("{} {words}", tool.command)
     }
 
     #[test]

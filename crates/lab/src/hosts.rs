@@ -9,7 +9,6 @@ mod reflector;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::{Rtnl, disable_ipv6};
 use netdev::sys::netns::Namespace;
 use openflow::MacAddr;
@@ -75,17 +74,9 @@ impl NamespaceContext {
         Ok(Self { ns, rtnl })
     }
 
-    /// Switches the offloads of a device off: a frame leaves it as it would cross a cable.
-    pub(crate) fn offloads_off(&self, device: &str) -> io::Result<()> {
-        Ethtool::open_in(&self.ns)?.switch_off_offloads(device)?;
-        Ok(())
-    }
-
     /// Sets a device up, with an address in a network of 24 bits.
-    pub(crate) fn bring_up(&self, device: &str, address: Option<Ipv4Addr>) -> io::Result<()> {
-        if let Some(address) = address {
-            self.rtnl.add_address(device, IpAddr::V4(address), 24)?;
-        }
+    pub(crate) fn bring_up(&self, device: &str, address: Ipv4Addr) -> io::Result<()> {
+        self.rtnl.add_address(device, IpAddr::V4(address), 24)?;
         Ok(self.rtnl.set_up(device, true)?)
     }
 
@@ -95,7 +86,7 @@ impl NamespaceContext {
         host: HostAddress,
         others: impl IntoIterator<Item = HostAddress>,
     ) -> io::Result<()> {
-        self.bring_up(HOST_DEVICE, Some(host.ip))?;
+        self.bring_up(HOST_DEVICE, host.ip)?;
         for HostAddress { ip, mac } in others {
             self.rtnl.add_neighbour(HOST_DEVICE, IpAddr::V4(ip), mac)?;
         }

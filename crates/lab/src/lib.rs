@@ -11,7 +11,6 @@ mod agent;
 mod campaign;
 mod ceilings;
 pub mod cli;
-mod demo;
 pub mod dut;
 mod facts;
 mod fleet;

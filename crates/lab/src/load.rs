@@ -42,14 +42,6 @@ pub enum LinkId {
 }
 
 impl LinkId {
-    /// Whether it belongs to the control link and not to a port.
-    fn is_control(self) -> bool {
-        match self {
-            Self::ControlUp | Self::ControlDown => true,
-            Self::Port1In | Self::Port1Out | Self::Port2In | Self::Port2Out => false,
-        }
-    }
-
     /// In words.
     pub fn label(self) -> &'static str {
         match self {
@@ -108,6 +100,7 @@ pub struct Watched {
 #[derive(Debug)]
 struct Sample {
     at_s: f64,
+    /// The same links in every sample.
     links: Vec<LinkSample>,
     /// CPU time of each program that is watched, seconds: of all, and of each thread.
     processes: Vec<(f64, Vec<ThreadTime>)>,
@@ -131,10 +124,7 @@ impl Sample {
             links,
             processes: watched.iter().map(process).collect(),
             tools: tools.filter_map(|pid| Some((pid, total_s(pid).ok()?))).collect(),
-            machine: proc::machine("stat")
-                .ok()
-                .and_then(|text| parse_stat(&text))
-                .unwrap_or_default(),
+            machine: parse_stat(&proc::machine("stat").unwrap_or_default()).unwrap_or_default(),
         }
     }
 }
@@ -261,10 +251,14 @@ fn load_of(samples: &[Sample], watched: &[Watched]) -> Option<Load> {
     }
     let ticks = end.machine.1.saturating_sub(start.machine.1);
     let busy = end.machine.0.saturating_sub(start.machine.0);
+    let drops = first.links.iter().zip(&last.links).map(|(a, b)| b.drops.saturating_sub(a.drops));
+    let links = start.links.iter().zip(&end.links).zip(drops);
     let processes = watched.iter().zip(start.processes.iter().zip(&end.processes));
     Some(Load {
         window_s: six_digits(window_s),
-        links: end.links.iter().map(|link| link_load(first, last, start, link, window_s)).collect(),
+        links: links
+            .map(|((before, after), drops)| link_load(before, after, drops, window_s))
+            .collect(),
         processes: processes
             .map(|(watched, (before, after))| process_load(watched, before, after, window_s))
             .collect(),
@@ -286,7 +280,8 @@ fn windows(samples: &[Sample], least_s: f64) -> impl Iterator<Item = (&Sample, &
 /// Activity in a window, per second: line bytes of the busiest port, or CPU seconds where there are
 /// no links.
 fn activity(start: &Sample, end: &Sample) -> f64 {
-    let links = start.links.iter().zip(&end.links).filter(|(link, _)| !link.id.is_control());
+    let is_port = |link: &LinkSample| !matches!(link.id, LinkId::ControlUp | LinkId::ControlDown);
+    let links = start.links.iter().zip(&end.links).filter(|(link, _)| is_port(link));
     let bytes = links.map(|(before, after)| used(before, after)).max();
     let cpu: f64 = start.processes.iter().zip(&end.processes).map(|(a, b)| b.0 - a.0).sum();
     bytes.map_or(cpu, |bytes| bytes as f64) / (end.at_s - start.at_s).max(1e-9)
@@ -298,25 +293,16 @@ fn used(before: &LinkSample, after: &LinkSample) -> u64 {
     line_bytes(bytes, after.packets.saturating_sub(before.packets))
 }
 
-fn link_load(
-    first: &Sample,
-    last: &Sample,
-    start: &Sample,
-    end: &LinkSample,
-    window_s: f64,
-) -> LinkLoad {
-    let of = |sample: &Sample| {
-        sample.links.iter().find(|link| link.id == end.id).copied().unwrap_or(*end)
-    };
-    let before = of(start);
-    let used_bps = used(&before, end) as f64 * 8.0 / window_s;
+fn link_load(before: &LinkSample, after: &LinkSample, drops: u64, window_s: f64) -> LinkLoad {
+    let used_bps = used(before, after) as f64 * 8.0 / window_s;
+    let packets = after.packets.saturating_sub(before.packets);
     LinkLoad {
-        id: end.id,
-        rate_bps: end.rate_bps,
+        id: after.id,
+        rate_bps: after.rate_bps,
         used_bps: six_digits(used_bps),
-        utilisation: end.rate_bps.map(|rate| six_digits(used_bps / rate as f64)),
-        packets_ps: six_digits(end.packets.saturating_sub(before.packets) as f64 / window_s),
-        drops: of(last).drops.saturating_sub(of(first).drops),
+        utilisation: after.rate_bps.map(|rate| six_digits(used_bps / rate as f64)),
+        packets_ps: six_digits(packets as f64 / window_s),
+        drops,
     }
 }
 

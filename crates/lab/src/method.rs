@@ -160,7 +160,7 @@ pub struct Method {
     pub cost: fn(&Settings) -> Duration,
     /// Whether it can measure on a testbed, or the reason why not, for the report.
     pub fits: fn(&Testbed) -> Result<(), &'static str>,
-    /// Measures once; an error that [`TrialError::is_stop`] ends the run, others this measurement.
+    /// Measures once; an error ends this measurement, or the run where it was stopped.
     pub run: fn(&MethodContext<'_>) -> Result<Trial, TrialError>,
 }
 
@@ -223,14 +223,6 @@ pub fn find(id: &str) -> Option<&'static Method> {
 /// The error of a program whose output is no result.
 fn wrong(program: &'static str, what: impl Into<String>) -> TrialError {
     TrialError::Output { program, what: what.into() }
-}
-
-/// Error of the lab's OpenFlow connection.
-fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
-    match context.cancel.check() {
-        Err(stopped) => stopped.into(),
-        Ok(()) => wrong("OpenFlow", files::with_sources(error.as_ref())),
-    }
 }
 
 #[cfg(test)]

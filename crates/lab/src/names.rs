@@ -1,10 +1,11 @@
 //! Names: each once, and the refusal of one that there is not, with the nearest that there is and
 //! all of them, or with what to use in place of one that is gone.
 
+use std::collections::BTreeSet;
+
 use openflow::text::nearest;
 
-/// The scenarios, methods, settings and words that earlier versions had, behind what to use in
-/// their place.
+/// Scenarios, methods, settings and words of earlier versions, behind what to use in their place.
 const GONE: &[(&str, &[&str])] = &[
     ("udp2", &["udp"]),
     ("weir gen for the whole time, with --metrics of it and of the switch", &["soak"]),
@@ -96,6 +97,12 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
         }
     }
     found
+}
+
+/// The first of some names that was there before.
+pub(crate) fn twice<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(*name))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ mod entry;
 mod findings;
 mod grid;
 mod lines;
-mod mark;
 mod markdown;
 mod number;
 mod overview;
@@ -75,10 +74,7 @@ impl Form {
 
 /// The limiting part in a few words; with all cores busy besides, that too.
 fn limit_label(limit: &Limit) -> String {
-    let is_part = match limit.part {
-        Part::Port | Part::ControlLink | Part::Controller | Part::Switch | Part::Host => true,
-        Part::Machine | Part::OfferedLoad | Part::None => false,
-    };
+    let is_part = !matches!(limit.part, Part::Machine | Part::OfferedLoad | Part::None);
     let busy = if limit.machine_full && is_part { ", all cores busy" } else { "" };
     format!("{}{busy}", limit.part.label())
 }

@@ -19,7 +19,7 @@ use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
 
 /// Paths of programs that are not found in `PATH`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProgramPaths {
     /// The `weir` binary whose switch and controller are measured.
     pub weir: PathBuf,
@@ -104,9 +104,9 @@ impl Service {
 
     /// Adds a program; with a role its CPU time is watched.
     pub fn add(&mut self, process: Process, role: Option<ProcessRole>, cores_max: usize) {
-        self.commands.push(process.command().to_owned());
+        self.commands.push(process.command.clone());
         if let Some(role) = role {
-            let name = process.name().to_owned();
+            let name = process.name.clone();
             let cores_max = (cores_max > 0).then_some(cores_max as f64);
             self.watched.push(Watched { role, name, pid: process.pid(), cores_max });
         }
@@ -145,7 +145,7 @@ impl Service {
 
     /// The last lines of every program's output.
     pub fn tails(&self) -> String {
-        let tail = |process: &Process| format!("{}:\n{}\n", process.name(), process.tail());
+        let tail = |process: &Process| format!("{}:\n{}\n", process.name, process.tail());
         self.programs.iter().map(tail).collect()
     }
 

@@ -27,21 +27,6 @@ pub use series::FlowSeries;
 /// The longest trial, seconds: a day.
 const DURATION_MAX_S: f64 = 86_400.0;
 
-/// The whole numbers with their bounds: each switch in a line takes a namespace and a process, each
-/// port a host with an address of its own in 10.0.0.0/24, and iperf3 has no more streams.
-const LINE: RangeInclusive<u64> = 1..=64;
-const PORTS: RangeInclusive<u64> = 2..=254;
-const WORKERS: RangeInclusive<u64> = 1..=256;
-const BRIDGES: RangeInclusive<u64> = 1..=100_000;
-const STREAMS: RangeInclusive<u64> = 1..=128;
-
-/// The highest offered loads: more than any port of a switch carries.
-const RATE_MAX_PPS: f64 = 1e9;
-const LOAD_MAX_BPS: f64 = 1e12;
-
-/// Lengths of Ethernet frames in bytes, FCS included: up to jumbo frames.
-const FRAME_SIZES: RangeInclusive<u64> = 64..=9_216;
-
 /// Deciding party: the way packets are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -104,62 +89,46 @@ pub enum ChannelTransport {
 
 /// Defines [`Settings`], what runs over all its keys, and the getters of those with a default.
 macro_rules! settings {
-    (
-        setup { $(
-            $(#[doc = $setup_doc:literal])* $setup:ident: $setup_type:ty $(= $setup_default:expr)?,
-        )* }
-        traffic { $($(#[doc = $doc:literal])* $key:ident: $type:ty $(= $default:expr)?,)* }
-    ) => {
+    ($(
+        $(#[doc = $part_doc:literal])*
+        $part:ident { $($(#[doc = $doc:literal])* $key:ident: $type:ty $(= $default:expr)?,)* }
+    )*) => {
         /// Every key, first those of the set-up, with what it says.
         pub const KEYS: &[(&str, &str)] = &[
-            $((stringify!($setup), concat!($($setup_doc),*)),)*
-            $((stringify!($key), concat!($($doc),*)),)*
+            $($((stringify!($key), concat!($($doc),*)),)*)*
         ];
 
         /// The settings of a cell; a key that is not there has its default.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Settings {
-            $($(#[doc = $setup_doc])*
-            pub $setup: Option<$setup_type>,)*
-            $($(#[doc = $doc])*
-            pub $key: Option<$type>,)*
+            $($($(#[doc = $doc])*
+            pub $key: Option<$type>,)*)*
         }
 
         impl Settings {
-            $($(
-                /// The setting, or its default.
-                pub fn $setup(&self) -> $setup_type {
-                    self.$setup.unwrap_or($setup_default)
-                }
-            )?)*
+            /// Takes over every key that `other` has.
+            pub fn overlay(&mut self, other: &Self) {
+                $($(if other.$key.is_some() { self.$key.clone_from(&other.$key); })*)*
+            }
+
+            $($(#[doc = $part_doc])*
+            pub fn $part(&self) -> Self {
+                Self { $($key: self.$key.clone(),)* ..Self::default() }
+            }
+
             $($(
                 /// The setting, or its default.
                 pub fn $key(&self) -> $type {
                     self.$key.unwrap_or($default)
                 }
-            )?)*
-
-            /// Takes over every key that `other` has.
-            pub fn overlay(&mut self, other: &Self) {
-                $(if other.$setup.is_some() { self.$setup.clone_from(&other.$setup); })*
-                $(if other.$key.is_some() { self.$key.clone_from(&other.$key); })*
-            }
-
-            /// Settings of the traffic alone, without those of the switch's set-up.
-            pub fn traffic(&self) -> Self {
-                Self { $($key: self.$key.clone(),)* ..Self::default() }
-            }
-
-            /// Settings of the set-up alone: a switch that was started for the same serves.
-            pub fn setup(&self) -> Self {
-                Self { $($setup: self.$setup.clone(),)* ..Self::default() }
-            }
+            )?)*)*
         }
     };
 }
 
 settings! {
+    /// Settings of the set-up alone: a switch that was started for the same serves.
     setup {
         /// Party that decides where packets go: `flows` (entries that the lab loads), `learning`
         /// (the switch itself), `controller`, `io` (nothing: in at port 1, out at port 2). Default:
@@ -171,7 +140,7 @@ settings! {
         ports: usize = 2,
         /// Switches in a line between the two hosts, each a process of its own with the same flow
         /// entries. Default: 1.
-        line: u16,
+        line: usize = 1,
         /// The switch's own replay, in place of hosts that send.
         replay: Replay,
         /// Emulated switches that load a controller, in place of a switch and hosts.
@@ -195,7 +164,7 @@ settings! {
         /// `none`. Default: usual.
         caches: CacheSet = CacheSet::Usual,
         /// Bridges of the one process. Default: 1.
-        bridges: u32,
+        bridges: usize = 1,
         /// Carrier of the OpenFlow channel: `plain` or `tls`. Default: plain.
         transport: ChannelTransport = ChannelTransport::Plain,
         /// The controller's name. Default: `weir`.
@@ -213,6 +182,7 @@ settings! {
         /// Whether every port has a queue 1 beside queue 0, for `set_queue`.
         has_queues: bool,
     }
+    /// Settings of the traffic alone, without those of the switch's set-up.
     traffic {
         /// The headers of what is sent, in the words of `weir gen`.
         packet: String,
@@ -274,16 +244,6 @@ impl Settings {
         crate::rate::release(text).map_err(|why| SettingsError::new("version", text, why))
     }
 
-    /// Switches in a line between the hosts.
-    pub fn line(&self) -> usize {
-        self.line.map_or(1, usize::from)
-    }
-
-    /// Bridges of the one process, at least one.
-    pub fn bridges(&self) -> usize {
-        self.bridges.map_or(1, |count| count.max(1) as usize)
-    }
-
     /// Whether the channel itself is asked about: bridges are then reached over TCP, as by a
     /// controller on another machine, and else over a Unix socket.
     pub fn is_channel_measured(&self) -> bool {
@@ -315,20 +275,14 @@ impl Settings {
 
     /// All groups, or the first text that is none.
     pub fn group_mods(&self) -> Result<Vec<GroupMod>, SettingsError> {
-        let parse = |text: &String| {
-            parse_group_mod(text, GroupModCommand::Add)
-                .map_err(|why| SettingsError::new("groups", text, why))
-        };
-        self.groups.iter().flatten().map(parse).collect()
+        let parse = |text: &str| parse_group_mod(text, GroupModCommand::Add);
+        parsed("groups", self.groups.as_deref(), parse)
     }
 
     /// All meters, or the first text that is none.
     pub fn meter_mods(&self) -> Result<Vec<MeterMod>, SettingsError> {
-        let parse = |text: &String| {
-            parse_meter_mod(text, MeterModCommand::Add)
-                .map_err(|why| SettingsError::new("meters", text, why))
-        };
-        self.meters.iter().flatten().map(parse).collect()
+        let parse = |text: &str| parse_meter_mod(text, MeterModCommand::Add);
+        parsed("meters", self.meters.as_deref(), parse)
     }
 
     /// Reads every text once: what a run would trip over is found before it.
@@ -336,9 +290,9 @@ impl Settings {
         self.version()?;
         self.group_mods()?;
         self.meter_mods()?;
-        self.flows.iter().flatten().try_for_each(|text| flow_mod("flows", text).map(drop))?;
-        let mut ends = self.series.iter().flatten().flat_map(FlowSeries::ends);
-        ends.try_for_each(|entry| entry.map(drop))?;
+        let single = self.flows.iter().flatten().map(|text| flow_mod("flows", text));
+        let ends = self.series.iter().flatten().flat_map(FlowSeries::ends);
+        single.chain(ends).try_for_each(|entry| entry.map(drop))?;
         self.replay.as_ref().map_or(Ok(()), Replay::check)?;
         self.fleet.as_ref().map_or(Ok(()), FleetSettings::check)?;
         self.check_numbers()
@@ -346,42 +300,48 @@ impl Settings {
 
     /// Whether every number is one that can be measured with.
     fn check_numbers(&self) -> Result<(), SettingsError> {
+        let number = |count: Option<usize>| count.map(|count| count as u64);
+        // Each switch in a line takes a namespace and a process, each port a host with an address
+        // of its own in 10.0.0.0/24, and iperf3 has no more streams.
         for (key, value, range, unit) in [
-            ("line", self.line.map(u64::from), LINE, " switches"),
-            ("ports", self.ports.map(|ports| ports as u64), PORTS, ""),
-            ("workers", self.workers.map(u64::from), WORKERS, ""),
-            ("queues", self.queues.map(u64::from), WORKERS, ""),
-            ("bridges", self.bridges.map(u64::from), BRIDGES, ""),
-            ("streams", self.streams.map(u64::from), STREAMS, ""),
-            ("frame_size", self.frame_size.map(u64::from), FRAME_SIZES, " bytes, FCS included"),
+            ("line", number(self.line), 1..=64, " switches"),
+            ("ports", number(self.ports), 2..=254, ""),
+            ("workers", self.workers.map(u64::from), 1..=256, ""),
+            ("queues", self.queues.map(u64::from), 1..=256, ""),
+            ("bridges", number(self.bridges), 1..=100_000, ""),
+            ("streams", self.streams.map(u64::from), 1..=128, ""),
+            ("frame_size", self.frame_size.map(u64::from), 64..=9_216, " bytes, FCS included"),
         ] {
             check_within(key, value, range, unit)?;
         }
-        let is_line = self.line() > 1;
-        if is_line && (self.ports() > 2 || self.replay.is_some() || self.is_channel_measured()) {
-            let line = self.line().to_string();
-            let why = "several switches have two ports, no replay, no bridges and no transport";
-            return Err(SettingsError::new("line", &line, why));
-        }
+        let has_more = self.ports() > 2 || self.replay.is_some() || self.is_channel_measured();
+        let why = "several switches have two ports, no replay, no bridges and no transport";
+        refuse("line", self.line, |line| *line > 1 && has_more, why)?;
         for (key, value, most) in [
             ("duration_s", self.duration_s, DURATION_MAX_S),
-            ("rate_pps", self.rate_pps, RATE_MAX_PPS),
-            ("load_bps", self.load_bps, LOAD_MAX_BPS),
+            // More than any port of a switch carries.
+            ("rate_pps", self.rate_pps, 1e9),
+            ("load_bps", self.load_bps, 1e12),
         ] {
-            let Some(value) = value else { continue };
-            if !(value > 0.0 && value <= most) {
-                let why = format!("must be more than 0 and at most {most}");
-                return Err(SettingsError::new(key, &value.to_string(), why));
-            }
+            let why = format!("must be more than 0 and at most {most}");
+            refuse(key, value, |value| !(*value > 0.0 && *value <= most), &why)?;
         }
-        if let Some(loss) = self.loss.filter(|loss| !(0.0..1.0).contains(loss)) {
-            let why = "must be 0 or more and below 1: it is a share";
-            return Err(SettingsError::new("loss", &loss.to_string(), why));
-        }
-        match self.count {
-            Some(0) => Err(SettingsError::new("count", "0", "must be 1 or more")),
-            Some(_) | None => Ok(()),
-        }
+        let why = "must be 0 or more and below 1: it is a share";
+        refuse("loss", self.loss, |loss| !(0.0..1.0).contains(loss), why)?;
+        refuse("count", self.count, |count| *count == 0, "must be 1 or more")
+    }
+}
+
+/// Refuses a number, where there is one, that is wrong.
+fn refuse<T: ToString>(
+    key: &'static str,
+    value: Option<T>,
+    is_wrong: impl FnOnce(&T) -> bool,
+    why: &str,
+) -> Result<(), SettingsError> {
+    match value.filter(is_wrong) {
+        Some(value) => Err(SettingsError::new(key, &value.to_string(), why)),
+        None => Ok(()),
     }
 }
 
@@ -392,9 +352,18 @@ fn check_within(
     range: RangeInclusive<u64>,
     unit: &str,
 ) -> Result<(), SettingsError> {
-    let Some(value) = value.filter(|value| !range.contains(value)) else { return Ok(()) };
     let why = format!("must be {} to {}{unit}", range.start(), range.end());
-    Err(SettingsError::new(key, &value.to_string(), why))
+    refuse(key, value, |value| !range.contains(value), &why)
+}
+
+/// All texts of a key, or the first that is wrong.
+fn parsed<T, E: ToString>(
+    key: &'static str,
+    texts: Option<&[String]>,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<T>, SettingsError> {
+    let parse = |text: &String| parse(text).map_err(|why| SettingsError::new(key, text, why));
+    texts.into_iter().flatten().map(parse).collect()
 }
 
 fn flow_mod(key: &'static str, text: &str) -> Result<FlowMod, SettingsError> {

@@ -11,12 +11,12 @@ use control::ControlCommand;
 use files::proc::ProcFolder;
 use generator::method::{TrialInput, TrialOutput};
 use netdev::sys::netns::Namespace;
-use openflow::flow::{FlowMod, FlowStatsRequest};
+use openflow::flow::FlowStatsRequest;
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{Message, PortNo, Version};
 use programs::cancel::{Cancel, Stopped};
 use programs::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
-use programs::listening::free_ports;
+use programs::listening::{free_port, free_ports};
 use programs::process::ProcessError;
 use serde::{Deserialize, Serialize};
 
@@ -27,10 +27,10 @@ use crate::load::{ProcessRole, Watched};
 use crate::service::{ProgramPaths, Service, ServiceContext};
 use crate::settings::{AppKind, ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
+use crate::testbed::cores::Cores;
 use crate::testbed::external::ExternalTestbed;
-use crate::testbed::fleet::FleetTestbed;
 use crate::testbed::memory::MemoryTestbed;
-use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, SWITCH_CONTROL_IP};
+use crate::testbed::netns::{CONTROLLER_IP, NetnsTestbed, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
 use crate::testbed::{CONTROLLER_PORT, PortName, Testbed};
 use crate::trial_error::TrialError;
@@ -38,20 +38,20 @@ use crate::trial_error::TrialError;
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
 const CHANNEL_PORT: u16 = 6_653;
 
-/// The exit code of a program that cannot do what it is asked for, as of a test that is skipped
-/// (Automake): the last line of its output has the reason.
+/// The exit code of a program that cannot do it (Automake's): its last line has the reason.
 const UNSUPPORTED: i32 = 77;
 
 /// Longest time for the switch to find its controller and for the first packet to cross.
 const PATH_LIMIT: Duration = Duration::from_secs(20);
 
 /// Kind of a testbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestbedKind {
     /// Network namespaces; needs root.
     Kernel,
     /// In-memory ports.
+    #[default]
     Memory,
 }
 
@@ -89,17 +89,16 @@ impl SetupError {
     /// Why the cell is not supported, if it is not: the switch refused a message, its program says
     /// so by its exit code, or nothing here holds a program to a CPU share.
     pub fn refusal(&self) -> Option<String> {
-        let (part, is_dut) = match self {
+        let part = match self {
             Self::Refused(refused) => return Some(refused.to_string()),
             Self::CpuShare(error) => return Some(error.to_string()),
-            Self::Dut(error) => (error, true),
-            Self::Controller(error) => (error, false),
+            Self::Dut(error) | Self::Controller(error) => error,
             Self::Stopped(_) | Self::Io(_) | Self::Settings(_) | Self::Unfit(_) => return None,
         };
         if let Some(error) = part.downcast_ref::<GroupError>() {
             return Some(error.to_string());
         }
-        let ended = part.downcast_ref::<ProcessError>().filter(|_| is_dut)?;
+        let ended = part.downcast_ref::<ProcessError>().filter(|_| matches!(self, Self::Dut(_)))?;
         let reason = ended.tail().lines().last().unwrap_or_default().trim();
         let reason = if reason.is_empty() { "its program gives no reason" } else { reason };
         (ended.code() == Some(UNSUPPORTED)).then(|| reason.to_owned())
@@ -107,20 +106,18 @@ impl SetupError {
 
     /// Whether the whole run is to end.
     pub fn is_stop(&self) -> bool {
-        let of = |error: &anyhow::Error| {
-            let process = error.downcast_ref::<ProcessError>();
-            error.is::<Stopped>() || matches!(process, Some(ProcessError::Stopped(_)))
+        let (Self::Dut(error) | Self::Controller(error)) = self else {
+            return matches!(self, Self::Stopped(_));
         };
-        matches!(self, Self::Stopped(_))
-            || matches!(self, Self::Dut(error) | Self::Controller(error) if of(error))
+        let process = error.downcast_ref::<ProcessError>();
+        error.is::<Stopped>() || matches!(process, Some(ProcessError::Stopped(_)))
     }
 }
 
 /// A running cell. The order of the fields is the order in which they go.
 #[derive(Debug)]
 pub struct Setup {
-    /// The lab's own connections, where the switches forward by flow entries: to the switch under
-    /// test, and to those behind it.
+    /// The lab's own connections to the switches, where they forward by flow entries.
     clients: Vec<Mutex<SwitchClient>>,
     /// The switch under test, and those behind it in a line.
     line: Vec<StartedDut>,
@@ -159,34 +156,26 @@ pub struct SetupParts<'a> {
 
 impl SetupParts<'_> {
     fn bed(&self) -> Result<Testbed, SetupError> {
-        let settings = self.settings;
+        let (settings, dut) = (self.settings, self.dut);
         let unfit = |error: anyhow::Error| SetupError::Unfit(files::with_sources(error.as_ref()));
         if let Some(replay) = &settings.replay {
             let bed = ReplayTestbed::new(settings, replay, self.dir);
             return Ok(Testbed::Replay(bed.map_err(unfit)?));
         }
         if settings.fleet.is_some() {
-            let bed = FleetTestbed::new(settings, !self.dut.keeps_entries);
-            return Ok(Testbed::Fleet(bed.map_err(unfit)?));
+            let cores = Cores::of_fleet(settings, !dut.keeps_entries);
+            return Ok(Testbed::Fleet(cores.map_err(unfit)?));
         }
-        let wiring = (self.dut.wiring)(self.paths);
+        let wiring = (dut.wiring)(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
-            let (rate_bps, places) = (settings.port_rate().0, (&*self.paths.weir, self.dir));
-            let bed = ExternalTestbed::start(&wiring, rate_bps, places, self.cancel);
+            let bed = ExternalTestbed::start(&wiring, (&self.paths.weir, self.dir), self.cancel);
             self.cancel.check()?;
             return Ok(Testbed::External(bed?));
         }
-        let (port_rate, control_rate) = (settings.port_rate(), settings.control_rate());
         Ok(match self.kind {
-            TestbedKind::Kernel => Testbed::Kernel(NetnsTestbed::new(NetnsShape {
-                hosts: settings.ports(),
-                line: settings.line(),
-                port_rate,
-                control_rate,
-                // A shaped link carries frames of a wire, for every switch.
-                has_offloads: port_rate.0.is_none() && self.dut.has_offloads,
-                is_wire: self.dut.is_wire,
-            })?),
+            TestbedKind::Kernel => {
+                Testbed::Kernel(NetnsTestbed::new(settings, dut.has_offloads, dut.is_wire)?)
+            }
             TestbedKind::Memory => Testbed::Memory(MemoryTestbed::new(self.dir)?),
         })
     }
@@ -253,8 +242,8 @@ impl SetupParts<'_> {
         controller: Option<&str>,
         group: Option<&CpuGroup>,
     ) -> Result<Vec<StartedDut>, SetupError> {
-        let (ports, mut line) = (ports(bed), Vec::new());
-        for (place, namespace) in switch_namespaces(bed).into_iter().enumerate() {
+        let ((ports, namespaces), mut line) = (places(bed), Vec::new());
+        for (place, namespace) in namespaces.into_iter().enumerate() {
             let dir = &self.dir.join(format!("dut{}", place + 1));
             std::fs::create_dir(dir)?;
             let plan = DutPlan {
@@ -281,34 +270,31 @@ fn keys_error(error: impl std::fmt::Display) -> SetupError {
     SetupError::Unfit(format!("the channel's keys: {error}"))
 }
 
-/// The switch's ports, in the order of their numbers.
-fn ports(bed: &Testbed) -> Vec<PortName> {
+/// The switch's ports in their order, and the namespace of each of the line, if not the lab's.
+fn places(bed: &Testbed) -> (Vec<PortName>, Vec<Option<&Namespace>>) {
     match bed {
-        Testbed::Kernel(bed) => bed.ports().into_iter().map(PortName::Device).collect(),
-        Testbed::Memory(bed) => bed.port_texts().iter().cloned().map(PortName::Memory).collect(),
-        Testbed::External(bed) => bed.interfaces().cloned().map(PortName::Device).collect(),
-        Testbed::Replay(bed) => bed.ports().to_vec(),
-        Testbed::Fleet(_) => Vec::new(),
+        Testbed::Kernel(bed) => {
+            let namespaces = bed.switches.iter().map(|switch| Some(&switch.ns));
+            (bed.ports().map(PortName::Device).collect(), namespaces.collect())
+        }
+        Testbed::Memory(bed) => (bed.texts.clone().map(PortName::Memory).into(), vec![None]),
+        Testbed::External(bed) => {
+            let device = |(_, name): &(usize, String)| PortName::Device(name.clone());
+            (bed.ends.iter().map(device).collect(), vec![None])
+        }
+        Testbed::Replay(bed) => (bed.ports.clone(), vec![bed.namespace.as_ref()]),
+        Testbed::Fleet(_) => (Vec::new(), vec![None]),
     }
 }
 
-/// Namespace of each switch, in the order of the line, if it is not the lab's.
-fn switch_namespaces(bed: &Testbed) -> Vec<Option<&Namespace>> {
-    match bed {
-        Testbed::Kernel(bed) => bed.switches().map(Some).collect(),
-        Testbed::Replay(bed) => vec![bed.namespace()],
-        Testbed::Memory(_) | Testbed::External(_) | Testbed::Fleet(_) => vec![None],
-    }
-}
-
-/// Loads the flow entries of the settings, and behind them those of what is replayed, without a
-/// part in the forwarding meanwhile.
+/// Loads the flow entries of the settings and of a replay, off the cores that forward.
 fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow::Result<Loaded> {
     let entries = settings.flow_mods().map(|entry| Ok(entry?));
     let Testbed::Replay(bed) = bed else { return client.load(entries) };
-    let _off = bed.keep_off().context("choosing cores")?;
-    let given: Vec<anyhow::Result<FlowMod>> = entries.collect();
-    client.load(bed.flow_mods(given)?)
+    let _off = bed.cores.keep_off().context("choosing cores")?;
+    // Parsed before the time of the load begins.
+    let entries: Vec<_> = entries.collect();
+    client.load(bed.workload.flow_mods(entries.into_iter(), bed.pairs())?)
 }
 
 impl Setup {
@@ -319,24 +305,19 @@ impl Setup {
         let [switch_group, controller_group] = parts.cpu_groups()?;
         let (settings, cancel, bed) = (parts.settings, parts.cancel, parts.bed()?);
         let version = settings.version()?;
-        let keys = match settings.transport() {
-            ChannelTransport::Plain => None,
-            ChannelTransport::Tls => Some(ChannelKeys::make(&parts.dir.join("keys"))),
-        };
+        let has_tls = settings.transport() == ChannelTransport::Tls;
+        let keys = has_tls.then(|| ChannelKeys::make(&parts.dir.join("keys")));
         let keys = keys.transpose().map_err(keys_error)?;
         let keys = keys.as_ref();
-        let at = match &bed {
-            Testbed::Kernel(_) => SocketAddrV4::new(CONTROLLER_IP, CONTROLLER_PORT),
-            Testbed::Memory(bed) => SocketAddrV4::new(Ipv4Addr::LOCALHOST, bed.controller_port()),
-            Testbed::External(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
-                SocketAddrV4::new(Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
-            }
+        let namespace = bed.kernel().map(|bed| &bed.controller.ns);
+        let at = match (namespace, parts.controller) {
+            (None, Some(_)) => SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_port()?),
+            _ => SocketAddrV4::new(CONTROLLER_IP, CONTROLLER_PORT),
         };
-        let namespace = bed.kernel().map(NetnsTestbed::controller);
         let (dir, paths) = (parts.dir, parts.paths);
         let context = ServiceContext { namespace, dir, version, keys, paths, cancel };
         let controller = parts.start_controller(context, at, controller_group.as_ref())?;
-        let transport = if keys.is_some() { "ssl" } else { "tcp" };
+        let transport = if has_tls { "ssl" } else { "tcp" };
         let target = controller.as_ref().map(|_| format!("{transport}:{at}"));
         let line = parts.start_line(context, &bed, target.as_deref(), switch_group.as_ref())?;
         let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
@@ -391,7 +372,10 @@ impl Setup {
         let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
         let before: Vec<Message> = groups.chain(meters).collect();
         for place in 0..self.line.len() {
-            let client = self.client_of(place, is_cleared, cancel).and_then(|mut client| {
+            let client = self.client_of(place, cancel).and_then(|mut client| {
+                if is_cleared {
+                    client.clear()?;
+                }
                 if place == 0 {
                     self.empty_bytes = self.resident_bytes();
                 }
@@ -406,24 +390,14 @@ impl Setup {
         Ok(())
     }
 
-    /// The lab's connection to the first bridge of a switch of the line: the one that the switch
-    /// has made, or a new one.
-    fn client_of(
-        &mut self,
-        place: usize,
-        is_cleared: bool,
-        cancel: &Cancel,
-    ) -> anyhow::Result<SwitchClient> {
+    /// The lab's connection to a switch: the one that it has made, or one to its first bridge.
+    fn client_of(&mut self, place: usize, cancel: &Cancel) -> anyhow::Result<SwitchClient> {
         let made = self.line[place].connection.take();
-        let mut client = match (made, self.line[place].bridges.first()) {
-            (Some(stream), _) => SwitchClient::over(stream, self.version, cancel)?,
-            (None, Some(endpoint)) => self.connect_to(endpoint, self.version, cancel)?,
+        match (made, self.line[place].bridges.first()) {
+            (Some(stream), _) => SwitchClient::over(stream, self.version, cancel),
+            (None, Some(endpoint)) => self.connect_to(endpoint, self.version, cancel),
             (None, None) => anyhow::bail!("the switch has no OpenFlow channel"),
-        };
-        if is_cleared {
-            client.clear()?;
         }
-        Ok(client)
     }
 
     /// The error of a connection, with what the switch said last if it has ended.
@@ -474,13 +448,10 @@ impl Setup {
         cancel: &Cancel,
     ) -> anyhow::Result<SwitchClient> {
         let connect = || SwitchClient::connect(endpoint, version, self.tls.clone(), cancel);
-        match (endpoint, self.bed.kernel()) {
+        match self.bed.kernel() {
             // A socket stays in the namespace that it was made in.
-            (
-                Endpoint::Tcp { .. } | Endpoint::Ssl { .. } | Endpoint::PassiveTcp { .. },
-                Some(bed),
-            ) => bed.controller().enter(connect)?,
-            _ => connect(),
+            Some(bed) => bed.controller.ns.enter(connect)?,
+            None => connect(),
         }
     }
 
@@ -494,14 +465,12 @@ impl Setup {
         self.line.iter().map(|dut| &dut.service)
     }
 
-    /// Process ids of the subject: of the switch's programs that forward, or of the controller
-    /// that a fleet loads.
+    /// Process ids of the switch's programs that forward, or of the controller that is loaded.
     pub fn switch_pids(&self) -> Vec<u32> {
         self.services().flat_map(Service::watched).map(|one| one.pid).collect()
     }
 
-    /// Address of the controller that a fleet loads, the switches' side of TLS, and `HOST:PORT` of
-    /// its REST.
+    /// Address of the loaded controller, the switches' side of TLS, and `HOST:PORT` of its REST.
     pub(crate) fn controller(&self) -> Option<(&Endpoint, Option<&Tls>, Option<&str>)> {
         let endpoint = self.bridges().first()?;
         Some((endpoint, self.tls.as_ref(), self.dut().rest.as_deref()))
@@ -601,8 +570,7 @@ impl Setup {
     }
 }
 
-/// Whether an error of a method is due to a part of the setup that has ended; the error of that
-/// part says more.
+/// An error of a method, with that of the part of the setup that has ended, if one has.
 pub fn explain(setup: &mut Setup, error: &TrialError) -> String {
     match setup.check() {
         Ok(()) => error.to_string(),

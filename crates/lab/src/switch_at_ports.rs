@@ -16,7 +16,6 @@ use programs::cancel::{Cancel, Stopped};
 
 use crate::setup::Setup;
 use crate::switch_client::SwitchClient;
-use crate::testbed::netns::NetnsTestbed;
 
 /// Longest way of a frame from port 1 to port 2.
 const CROSSING: Duration = Duration::from_millis(150);
@@ -27,7 +26,6 @@ const RX_BURST: usize = 64;
 /// The switch of a setup.
 pub struct SwitchAtPorts<'a> {
     client: SwitchClient,
-    version: Version,
     /// A channel of another version, once a case has one; why there is none, where that was tried.
     other: Option<(Version, Result<SwitchClient, String>)>,
     setup: &'a Setup,
@@ -61,30 +59,19 @@ fn channel_error(error: impl Into<anyhow::Error>) -> CheckError {
 }
 
 impl<'a> SwitchAtPorts<'a> {
-    /// Opens the far ends of the ports; `client` speaks `version`.
+    /// Opens the far ends of the ports; `client` speaks the version of the setup.
     pub fn new(
         client: SwitchClient,
-        version: Version,
         setup: &'a Setup,
         cancel: &'a Cancel,
     ) -> Result<Self, CheckError> {
         if let Some(bed) = setup.bed().kernel() {
             bed.silence_hosts().map_err(broken)?;
         }
-        let ports: Vec<Option<Port>> =
-            setup.bed().open_ports().map_err(broken)?.into_iter().map(Some).collect();
-        if ports.len() < 2 {
-            return Err(broken("a check needs two ports"));
-        }
-        let mut switch = Self { client, version, other: None, setup, cancel, ports };
+        let ports = setup.bed().open_ports().map_err(broken)?.into_iter().map(Some).collect();
+        let mut switch = Self { client, other: None, setup, cancel, ports };
         switch.client.want_packet_ins().map_err(channel_error)?;
         Ok(switch)
-    }
-
-    /// The testbed whose links are the lab's to take away.
-    fn links(&self) -> Option<&'a NetnsTestbed> {
-        let bed = self.setup.bed().kernel();
-        bed.filter(|bed| !bed.shape().is_wire)
     }
 
     fn port(&mut self, number: u32) -> Result<&mut Port, CheckError> {
@@ -92,32 +79,25 @@ impl<'a> SwitchAtPorts<'a> {
         port.ok_or_else(|| broken(format!("port {number} has no link to the lab")))
     }
 
+    fn open(&self, version: Version) -> Result<SwitchClient, CheckError> {
+        let mut client = self.setup.connect(version, 0, self.cancel).map_err(channel_error)?;
+        client.want_packet_ins().map_err(channel_error)?;
+        Ok(client)
+    }
+
     fn channel(&mut self, version: Version) -> Result<&mut SwitchClient, CheckError> {
-        if version == self.version {
+        if version == self.setup.version {
             return Ok(&mut self.client);
         }
         let opened = match self.other.take().filter(|(known, _)| *known == version) {
             Some((_, opened)) => opened,
-            None => {
-                let opened = self.setup.connect(version, 0, self.cancel).and_then(|mut client| {
-                    client.want_packet_ins()?;
-                    Ok(client)
-                });
-                match opened.map_err(channel_error) {
-                    Err(CheckError::Stopped(stopped)) => return Err(stopped.into()),
-                    opened => opened.map_err(|error| error.to_string()),
-                }
-            }
+            None => match self.open(version) {
+                Err(CheckError::Stopped(stopped)) => return Err(stopped.into()),
+                opened => opened.map_err(|error| error.to_string()),
+            },
         };
         let (_, opened) = self.other.insert((version, opened));
         opened.as_mut().map_err(broken)
-    }
-}
-
-impl Drop for SwitchAtPorts<'_> {
-    fn drop(&mut self) {
-        let ports = std::mem::take(&mut self.ports);
-        self.setup.bed().give_back(ports.into_iter().flatten().collect());
     }
 }
 
@@ -126,14 +106,10 @@ impl CheckedSwitch for SwitchAtPorts<'_> {
         self.client.clear().map_err(channel_error)
     }
 
-    fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError> {
+    fn send(&mut self, messages: Vec<Message>) -> Result<(u64, Option<String>), CheckError> {
         let loaded = Client::load(&mut self.client, messages).map_err(channel_error)?;
-        Ok(loaded.refusals.first().map(|refusal| refusal.why.to_string()))
-    }
-
-    fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError> {
-        let loaded = Client::load(&mut self.client, messages).map_err(channel_error)?;
-        Ok(loaded.messages.saturating_sub(loaded.refused))
+        let refusal = loaded.refusals.first().map(|refusal| refusal.why.to_string());
+        Ok((loaded.messages.saturating_sub(loaded.refused), refusal))
     }
 
     fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
@@ -156,12 +132,9 @@ impl CheckedSwitch for SwitchAtPorts<'_> {
             if arrived.is_empty() {
                 std::thread::yield_now();
             }
-            for frame in arrived {
+            for (came, sent) in came.iter_mut().zip(frames) {
                 // Padding may follow.
-                let is = |sent: &Vec<u8>| frame.starts_with(sent);
-                if let Some(index) = frames.iter().position(is) {
-                    came[index] = true;
-                }
+                *came |= arrived.iter().any(|frame| frame.starts_with(sent));
             }
         }
         Ok(came)
@@ -174,7 +147,7 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
     }
 
     fn has_links(&self) -> bool {
-        self.links().is_some()
+        self.setup.bed().kernel().is_some()
     }
 
     fn reset(&mut self) -> Result<(), CheckError> {
@@ -191,8 +164,8 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
 
     fn reconnect(&mut self) -> Result<(), CheckError> {
         self.other = None;
-        self.client = self.setup.connect(self.version, 0, self.cancel).map_err(channel_error)?;
-        self.client.want_packet_ins().map_err(channel_error)
+        self.client = self.open(self.setup.version)?;
+        Ok(())
     }
 
     fn carry_out(
@@ -240,16 +213,14 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
 
     fn set_link(&mut self, port: u32, is_up: bool) -> Result<(), CheckError> {
         let index = index(port);
-        let Some(slot) = self.ports.get_mut(index) else {
-            return Err(broken(format!("there is no port {port}")));
-        };
+        let slot = self.ports.get_mut(index);
+        let slot = slot.ok_or_else(|| broken(format!("there is no port {port}")))?;
         if slot.is_some() == is_up {
             return Ok(());
         }
         *slot = None;
-        let Some(bed) = self.links() else {
-            return Err(broken("the links are not the lab's"));
-        };
+        let bed = self.setup.bed().kernel();
+        let bed = bed.ok_or_else(|| broken("the links are not the lab's"))?;
         bed.set_link(index, is_up).map_err(broken)?;
         if is_up {
             self.ports[index] = Some(bed.open_port(index).map_err(broken)?);

@@ -3,7 +3,8 @@
 //! One thread and [`client::Client`], which asks every switch under test in the same way. No echo
 //! request of its own disturbs a measurement, and every wait asks whether the run was interrupted.
 
-use std::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,21 +29,15 @@ const HELLO_LIMIT: Duration = Duration::from_secs(20);
 /// Longest time for a switch that connects by itself: it may back off for half a minute.
 const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 
-/// The switch answers a message with an error.
+/// The switch answers a message with an error: its name and clause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the switch refuses {what}: {why}")]
-pub struct RefusedMessage {
-    /// The refused message.
-    pub what: String,
-    /// The error's name and clause.
-    pub why: String,
-}
+#[error("the switch refuses {0}")]
+pub struct RefusedMessage(String);
 
 /// Fails with the first refusal, if there is one.
 fn refused_first(what: &str, loaded: &LoadOutcome) -> Result<()> {
-    let Some(refusal) = loaded.refusals.first() else { return Ok(()) };
-    let what = format!("{what} {}", refusal.index + 1);
-    Err(RefusedMessage { what, why: refusal.why.to_string() }.into())
+    let Some(first) = loaded.refusals.first() else { return Ok(()) };
+    Err(RefusedMessage(format!("{what} {}: {}", first.index + 1, first.why)).into())
 }
 
 /// Cost of loading.
@@ -71,11 +66,17 @@ fn settings(version: Version, cancel: &Cancel) -> ClientSettings {
     settings
 }
 
+/// Listens without waiting for a switch.
+pub(crate) fn listen(at: impl ToSocketAddrs) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
 /// Waits for a switch that connects by itself.
 fn accept(host: &str, port: u16, cancel: &Cancel) -> Result<TcpStream> {
     let place = format!("ptcp:{port}:{host}");
-    let listener = TcpListener::bind((host, port)).with_context(|| place.clone())?;
-    listener.set_nonblocking(true).with_context(|| place.clone())?;
+    let listener = listen((host, port)).with_context(|| place.clone())?;
     let mut accepted = None;
     cancel.poll(SWITCH_LIMIT, || {
         accepted = listener.accept().ok();
@@ -210,11 +211,8 @@ impl SwitchClient {
     /// Messages that have come and that no caller has waited for.
     pub fn take_unclaimed(&mut self) -> Result<Vec<(Xid, Message)>> {
         self.client.poll()?;
-        let mut all = Vec::new();
-        while let Some(one) = self.client.next_within(Duration::ZERO)? {
-            all.push(one);
-        }
-        Ok(all)
+        let next = || self.client.next_within(Duration::ZERO).transpose();
+        Ok(std::iter::from_fn(next).collect::<Result<_, _>>()?)
     }
 
     /// Asks for packet-ins, whole packets also where no entry matched. Open vSwitch sends none to a

@@ -4,12 +4,12 @@
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports
 //! and sends its own traffic; it needs nothing. [`external`] has devices of this machine, or of
 //! other boxes, that lead to a switch which runs already; it needs root. In [`replay`] the switch
-//! replays a trace by itself, and nobody else sends. In [`fleet`] emulated switches load a
+//! replays a trace by itself, and nobody else sends. In a fleet emulated switches load a
 //! controller. None leaves anything behind, however it ends.
 
 mod box_ports;
+pub mod cores;
 pub mod external;
-pub mod fleet;
 pub mod lab_hosts;
 pub mod memory;
 pub mod netns;
@@ -27,18 +27,20 @@ use generator::session::{Session, SessionOptions, Waiting};
 use netdev::Port;
 use programs::cancel::{Cancel, Stopped};
 
+use crate::agent::client::AgentLink;
 use crate::agent::clock::ClockComparison;
+use crate::agent::protocol::AgentRequest;
 use crate::facts::BoxFacts;
 use crate::hosts::{HOSTS, headers, reflect};
 use crate::load::LinkSample;
 use crate::stall::Stall;
 use crate::trial_error::TrialError;
 use box_ports::BoxPorts;
+use cores::{Cores, OffCores};
 use external::ExternalTestbed;
-use fleet::FleetTestbed;
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
-use replay::{OffCores, ReplayTestbed};
+use replay::ReplayTestbed;
 
 /// The port on which the controller listens.
 pub const CONTROLLER_PORT: u16 = 6653;
@@ -54,8 +56,7 @@ pub enum PortName {
     Dpdk(String),
 }
 
-/// Silence after which nothing is on its way any more between the hosts: a controller that every
-/// frame passes may stand still for longer than a switch does.
+/// Silence after which nothing is on its way any more, through a controller that stands still too.
 const QUIET: Duration = Duration::from_millis(120);
 
 /// Rate of a link without a line, bit/s: more than a session can send.
@@ -71,7 +72,8 @@ pub enum Testbed {
     Memory(MemoryTestbed),
     External(ExternalTestbed),
     Replay(ReplayTestbed),
-    Fleet(FleetTestbed),
+    /// No hosts and no switch: the cores of a controller, and of the switches that load it.
+    Fleet(Cores),
 }
 
 /// Why a method does not run whose frames have to be one session's at both ends.
@@ -118,7 +120,7 @@ impl Testbed {
     /// Rate of the hosts' links, bit/s.
     pub fn port_rate(&self) -> Option<u64> {
         match self {
-            Self::Kernel(bed) => bed.shape().port_rate.0,
+            Self::Kernel(bed) => bed.port_rate.0,
             Self::Memory(_) | Self::Replay(_) | Self::Fleet(_) => None,
             Self::External(bed) => bed.rate_bps,
         }
@@ -144,8 +146,9 @@ impl Testbed {
     pub(crate) fn keep_off(&self) -> io::Result<Option<OffCores>> {
         match self {
             Self::Kernel(_) | Self::Memory(_) | Self::External(_) => Ok(None),
-            Self::Replay(bed) => bed.keep_off().map(Some),
-            Self::Fleet(bed) => bed.keep_off().map(Some),
+            Self::Replay(ReplayTestbed { cores, .. }) | Self::Fleet(cores) => {
+                cores.keep_off().map(Some)
+            }
         }
     }
 
@@ -156,24 +159,26 @@ impl Testbed {
 
     /// The boxes of agents that take part.
     pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
-        self.apart().map(ExternalTestbed::boxes).unwrap_or_default()
+        let boxes = |bed: &ExternalTestbed| {
+            bed.links().iter().filter_map(AgentLink::facts).cloned().collect()
+        };
+        self.apart().map(boxes).unwrap_or_default()
     }
 
-    /// The ports of both hosts, for one trial.
-    fn host_ports(&self) -> Result<[Port; 2], TrialError> {
-        if let Self::Kernel(bed) = self {
-            let open = |host: usize| -> io::Result<Port> {
-                let ends = [HOSTS[host], HOSTS[1 - host]];
-                bed.host(host).enter(|| udp_port::open(ends, [PORT; 2]))?
-            };
-            let what = "a socket of the lab's own traffic";
-            let failed = |source| TrialError::Io { what, source };
-            return Ok([open(0).map_err(failed)?, open(1).map_err(failed)?]);
-        }
-        let mut ports = self.open_ports()?;
-        ports.truncate(2);
-        let too_few = |_| TrialError::Unfit("the inventory has fewer than two interfaces");
-        <[Port; 2]>::try_from(ports).map_err(too_few)
+    /// The ports of the first two hosts, for one trial.
+    fn host_ports(&self) -> Result<Vec<Port>, TrialError> {
+        let Self::Kernel(bed) = self else {
+            let mut ports = self.open_ports()?;
+            ports.truncate(2);
+            return Ok(ports);
+        };
+        let open = |host: usize| -> io::Result<Port> {
+            let ends = [HOSTS[host], HOSTS[1 - host]];
+            bed.hosts[host].ns.enter(|| udp_port::open(ends, [PORT; 2]))?
+        };
+        let what = "a socket of the lab's own traffic";
+        let ports: io::Result<Vec<Port>> = [0, 1].into_iter().map(open).collect();
+        ports.map_err(|source| TrialError::Io { what, source })
     }
 
     /// The far end of every port of the switch, for frames as they are.
@@ -181,7 +186,7 @@ impl Testbed {
         let failed = |source| TrialError::Io { what: "the device of a host", source };
         match self {
             Self::Kernel(bed) => {
-                (0..bed.host_count()).map(|host| bed.open_port(host).map_err(failed)).collect()
+                (0..bed.hosts.len()).map(|host| bed.open_port(host).map_err(failed)).collect()
             }
             Self::Memory(bed) => bed.take_ports(),
             Self::External(bed) if bed.is_apart => Err(TrialError::Unfit(APART)),
@@ -191,10 +196,10 @@ impl Testbed {
         }
     }
 
-    /// Gives them back, in their order; sockets end here.
-    pub fn give_back(&self, ports: Vec<Port>) {
+    /// Gives them back for the next trial; sockets end here.
+    fn give_back(&self, ports: Vec<Port>) {
         if let Self::Memory(bed) = self {
-            bed.give_back(ports);
+            bed.ports().extend(ports);
         }
     }
 
@@ -215,13 +220,10 @@ impl Testbed {
         waiting: Waiting,
         work: impl FnOnce(&mut Session) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
-        let has_no_line = match self {
-            // The kernel says 10 Gbit/s of every veth, and carries more.
-            Self::Kernel(_) | Self::Memory(_) => self.port_rate().is_none(),
-            Self::External(_) | Self::Replay(_) | Self::Fleet(_) => false,
-        };
+        // The kernel says 10 Gbit/s of every veth, and carries more. Other devices say their own.
+        let has_no_line = self.port_rate().is_none() && !matches!(self, Self::External(_));
         let line_rate_bps = if has_no_line { vec![NO_LINE_BPS; ports.len()] } else { Vec::new() };
-        let first_stream = next_streams(1);
+        let first_stream = next_streams();
         let options =
             SessionOptions { line_rate_bps, waiting, first_stream, ..SessionOptions::default() };
         let session = Session::from_ports(ports, options);
@@ -238,7 +240,7 @@ impl Testbed {
         work: impl FnOnce(&mut dyn TrialPorts) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         match self.apart() {
-            Some(bed) => work(&mut BoxPorts::new(bed, 0..bed.ends.len(), false, stop)),
+            Some(bed) => work(&mut BoxPorts::new(bed, bed.ends.len(), false, stop)),
             None => self.with_session(Waiting::Sleeping, |session| work(session)),
         }
     }
@@ -254,20 +256,17 @@ impl Testbed {
         let Some(bed) = self.apart() else {
             return Ok((self.with_session(waiting, |session| work(session))?, None));
         };
-        let mut ports = BoxPorts::new(bed, [0, 1], waiting == Waiting::Precise, stop);
+        let mut ports = BoxPorts::new(bed, 2, waiting == Waiting::Precise, stop);
         Ok((work(&mut ports)?, ports.worst.take()))
     }
 
     /// Sends from host 1 to host 2.
     pub fn one_way(&self, input: &TrialInput, cancel: &Cancel) -> Result<TrialOutput, TrialError> {
         let work = |ports: &mut dyn TrialPorts| trial(ports, (0, 1), input, cancel);
-        match self.apart() {
-            Some(bed) => work(&mut BoxPorts::new(bed, [0, 1], false, cancel.flag())),
-            None => {
-                let ports = self.host_ports()?.into();
-                self.with_session_over(ports, Waiting::Sleeping, |session| work(session))
-            }
+        if let Some(bed) = self.apart() {
+            return work(&mut BoxPorts::new(bed, 2, false, cancel.flag()));
         }
+        self.with_session_over(self.host_ports()?, Waiting::Sleeping, |session| work(session))
     }
 
     /// Sends from host 1, reflects at host 2, receives at host 1.
@@ -278,27 +277,28 @@ impl Testbed {
     ) -> Result<TrialOutput, TrialError> {
         let work = |ports: &mut dyn TrialPorts| trial(ports, (0, 0), input, cancel);
         if let Some(bed) = self.apart() {
-            let work = || work(&mut BoxPorts::new(bed, [0], false, cancel.flag()));
-            return bed.reflecting(work);
+            let (at, interface) = bed.ends[1].clone();
+            let request = AgentRequest::Reflect { interface, host: HOSTS[1] };
+            let work = || work(&mut BoxPorts::new(bed, 1, false, cancel.flag()));
+            return bed.while_asked(at..at + 1, &request, work);
         }
-        let [near, mut far] = self.host_ports()?;
+        let mut near = self.host_ports()?;
+        let mut far = near.split_off(1);
         let done = AtomicBool::new(false);
         let (outcome, reflected) = std::thread::scope(|scope| {
-            let reflector = scope.spawn(|| reflect(&mut far, &HOSTS[1], &done));
-            let near = vec![near];
+            let reflector = scope.spawn(|| reflect(&mut far[0], &HOSTS[1], &done));
             let outcome = self.with_session_over(near, Waiting::Sleeping, |session| work(session));
             done.store(true, Ordering::Relaxed);
             let reflected = reflector.join();
             (outcome, reflected.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
-        self.give_back(vec![far]);
+        self.give_back(far);
         reflected.map_err(|error| traffic_error(PortTrialError::Port(error.to_string())))?;
         outcome
     }
 }
 
-/// Carries one trial of the usual stream out on ports. The hosts have talked before: there is
-/// nothing to learn.
+/// Carries one trial out on ports. The hosts have talked before: there is nothing to learn.
 fn trial(
     session: &mut dyn TrialPorts,
     (from, to): (usize, usize),
@@ -315,15 +315,15 @@ fn usual_stream() -> StreamSpec {
     StreamSpec { packet: headers(PORT, PORT), ..StreamSpec::default() }
 }
 
-/// The first of so many numbers of streams. Every trial has numbers of its own, so that frames that
-/// come too late are not counted in the next one.
-fn next_streams(count: u16) -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(1);
-    // One below the end, where a session finds no number behind its own.
-    let behind = |first: u16| first.checked_add(count).filter(|next| *next < u16::MAX);
-    let after = |first: u16| Some(behind(first).unwrap_or(count.saturating_add(1)));
-    let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
-    next.ok().filter(|first| behind(*first).is_some()).unwrap_or(1)
+/// Streams of a session, at most, that have numbers of their own.
+const STREAMS: u16 = 64;
+
+/// The number of the next session's first stream. Every session has numbers of its own, so that
+/// frames that come too late are not counted in the next one.
+fn next_streams() -> u16 {
+    static SESSIONS: AtomicU16 = AtomicU16::new(0);
+    let number = SESSIONS.fetch_add(1, Ordering::Relaxed) % (u16::MAX / STREAMS);
+    1 + number * STREAMS
 }
 
 /// The error of a trial or of a method of trials.
@@ -331,7 +331,7 @@ pub(crate) fn method_error(error: MethodError<PortTrialError>) -> TrialError {
     match error {
         MethodError::Trial(error) => traffic_error(error),
         MethodError::NoOutput | MethodError::Options(_) => {
-            traffic_error(PortTrialError::Port(error.to_string()))
+            TrialError::Traffic(PortTrialError::Port(error.to_string()))
         }
     }
 }
@@ -395,7 +395,7 @@ mod tests {
     fn trials_follow_each_other_on_the_same_memory_ports() {
         let folder = tempfile::tempdir().unwrap();
         let bed = MemoryTestbed::new(folder.path()).unwrap();
-        let mut ports = bed.port_texts().clone().map(|text| netdev::open_text(&text).unwrap());
+        let mut ports = bed.texts.clone().map(|text| netdev::open_text(&text).unwrap());
         let bed = Testbed::Memory(bed);
         let (stop, cancel) = (AtomicBool::new(false), Cancel::default());
         std::thread::scope(|scope| {

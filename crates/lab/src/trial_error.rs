@@ -1,5 +1,8 @@
 //! Why a trial yields nothing: below testbeds and methods, which both end with it.
 
+use client::ClientError;
+use files::with_sources;
+use generator::method::MethodError;
 use generator::method::on_ports::PortTrialError;
 use programs::cancel::Stopped;
 use programs::process;
@@ -22,6 +25,9 @@ pub enum TrialError {
         /// The mistake in it.
         what: String,
     },
+    /// OpenFlow between the lab and its subject failed.
+    #[error("OpenFlow: {}", with_sources(.0.as_ref()))]
+    OpenFlow(#[from] anyhow::Error),
     /// The testbed cannot carry this method.
     #[error("{0}")]
     Unfit(&'static str),
@@ -35,15 +41,25 @@ pub enum TrialError {
     },
     /// The lab's own traffic could not be sent or received.
     #[error("the lab's own traffic: {0}")]
-    Traffic(#[source] PortTrialError),
+    Traffic(#[from] PortTrialError),
     /// A program is missing.
     #[error(transparent)]
     Missing(#[from] Missing),
 }
 
-impl TrialError {
-    /// Whether the whole run is to end.
-    pub fn is_stop(&self) -> bool {
-        matches!(self, Self::Stopped(_) | Self::Process(process::ProcessError::Stopped(_)))
+impl From<ClientError> for TrialError {
+    fn from(error: ClientError) -> Self {
+        Self::OpenFlow(error.into())
+    }
+}
+
+impl From<MethodError<PortTrialError>> for TrialError {
+    fn from(error: MethodError<PortTrialError>) -> Self {
+        Self::Traffic(match error {
+            MethodError::Trial(error) => error,
+            MethodError::NoOutput | MethodError::Options(_) => {
+                PortTrialError::Port(error.to_string())
+            }
+        })
     }
 }

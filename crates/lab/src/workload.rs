@@ -68,26 +68,22 @@ impl Workload {
 
     /// The flow entries behind those that are given, each once for each of that many pairs of
     /// ports, read as they are asked for. One that is not understood is an error with its line.
-    pub(crate) fn flow_mods(
+    pub(crate) fn flow_mods<'a>(
         &self,
-        given: Vec<Result<FlowMod>>,
+        given: impl Iterator<Item = Result<FlowMod>> + 'a,
         pairs: usize,
-    ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>>>> {
+    ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>> + 'a>> {
         let own: Box<dyn Iterator<Item = Result<FlowMod>>> = match self.entries {
             None => Box::new(of_file(self.trace.with_extension("flows"))?),
             Some(count) => Box::new(made::entries(count)),
         };
-        let entries = given.into_iter().chain(own);
+        let entries = given.chain(own);
         if pairs == 1 {
             return Ok(Box::new(entries));
         }
-        Ok(Box::new(entries.flat_map(move |entry| -> Vec<Result<FlowMod>> {
-            match entry {
-                Ok(entry) => {
-                    (0..pairs as u32).map(|pair| Ok(for_pair(entry.clone(), pair))).collect()
-                }
-                Err(error) => vec![Err(error)],
-            }
+        Ok(Box::new(entries.flat_map(move |entry| match entry {
+            Err(error) => vec![Err(error)],
+            Ok(entry) => (0..pairs as u32).map(|pair| Ok(for_pair(&entry, pair))).collect(),
         })))
     }
 }
@@ -112,7 +108,8 @@ fn of_file(path: PathBuf) -> Result<impl Iterator<Item = Result<FlowMod>>> {
 
 /// The entry for one of several pairs of ports, numbered from 0: that of pair 0 has ports 1 and 2,
 /// the next 3 and 4. Packets of a pair leave by it, so each entry asks for its port of entry too.
-fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
+fn for_pair(entry: &FlowMod, pair: u32) -> FlowMod {
+    let mut entry = entry.clone();
     entry.matching.set(Field::InPort, u128::from(2 * pair + 1), u128::from(u32::MAX));
     for instruction in &mut entry.instructions {
         let (Instruction::WriteActions(actions) | Instruction::ApplyActions(actions)) = instruction
@@ -150,7 +147,7 @@ mod tests {
     fn every_pair_of_ports_has_its_entries() {
         let text = "priority=7,ip,nw_dst=10.0.0.1,actions=dec_ttl,output:2";
         let entry = parse_flow_mod(text, FlowModCommand::Add).unwrap();
-        let text = format_flow_mod(&for_pair(entry, 1));
+        let text = format_flow_mod(&for_pair(&entry, 1));
         assert!(text.contains("in_port=3") && text.contains("output:4"), "{text}");
         assert!(text.contains("nw_dst=10.0.0.1") && text.contains("priority=7"), "{text}");
     }
@@ -163,7 +160,7 @@ mod tests {
         let entries = "# a comment\n\nin_port=1,actions=output:2\nin_port=x,actions=drop\n";
         let workload = workload_of(folder.path(), entries);
         assert_eq!((workload.frames, workload.name.as_str()), (1, "w"));
-        let read: Vec<_> = workload.flow_mods(Vec::new(), 1).unwrap().collect();
+        let read: Vec<_> = workload.flow_mods(std::iter::empty(), 1).unwrap().collect();
         assert_eq!((read.len(), read[0].is_ok()), (2, true));
         let text = format!("{:#}", read[1].as_ref().unwrap_err());
         assert!(text.contains("w.flows, line 4: column 9"), "{text}");
@@ -177,7 +174,7 @@ mod tests {
         assert_eq!((workload.frames, workload.entries), (5, Some(3)));
         assert!(workload.trace.starts_with(folder.path()) && workload.trace.is_file());
         let given = parse_flow_mod("actions=drop", FlowModCommand::Add).unwrap();
-        let all = workload.flow_mods(vec![Ok(given)], 2).unwrap();
+        let all = workload.flow_mods([Ok(given)].into_iter(), 2).unwrap();
         assert_eq!(all.count(), 8, "four for each pair of ports");
     }
 }

@@ -1,4 +1,4 @@
-//! Cancellation and the time budget: one token that every wait of the lab asks.
+//! Cancellation: one token that every wait of the lab asks.
 //!
 //! A signal sets the token; the code that runs then unwinds by returning [`Stopped`], and every
 //! namespace, link and child goes with the value that owns it. A second signal that is clearly
@@ -101,33 +101,9 @@ impl Cancel {
     }
 }
 
-/// The time that a run may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    start: Instant,
-    limit: Option<Duration>,
-}
-
-impl Budget {
-    /// Starts now; `None` is no limit.
-    pub fn start(limit: Option<Duration>) -> Self {
-        Self { start: Instant::now(), limit }
-    }
-
-    /// Whether something that takes `cost` still fits.
-    pub fn allows(&self, cost: Duration) -> bool {
-        self.limit.is_none_or(|limit| self.start.elapsed() + cost <= limit)
-    }
-
-    /// Time since the start.
-    pub fn elapsed(&self) -> Duration {
-        self.start.elapsed()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Cancel, Stopped};
+    use super::{Cancel, Stopped};
     use std::time::Duration;
 
     #[test]
@@ -139,13 +115,5 @@ mod tests {
         cancel.clone().stop();
         assert_eq!(cancel.sleep(Duration::from_secs(3600)), Err(Stopped));
         assert_eq!(cancel.poll(Duration::from_secs(3600), || true), Err(Stopped));
-    }
-
-    #[test]
-    fn a_budget_counts_what_is_to_come() {
-        assert!(Budget::start(None).allows(Duration::from_secs(1 << 40)));
-        let budget = Budget::start(Some(Duration::from_secs(100)));
-        assert!(budget.allows(Duration::from_secs(10)));
-        assert!(!budget.allows(Duration::from_secs(101)));
     }
 }

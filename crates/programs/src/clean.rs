@@ -49,7 +49,7 @@ fn clean_below(
             continue;
         }
         let left = |why: &dyn Display| format!("left {}: {why}", folder.display());
-        match Owner::of_name(&name, LAB) {
+        match Owner::of_name(&name) {
             None => found.push(left(&"it does not say whose it is")),
             Some(owner) if owner.is_alive() => {
                 found.push(left(&format_args!("its run lives (process {})", owner.pid)));
@@ -128,7 +128,7 @@ mod tests {
         let dead = folder(temporary.path(), &format!("{me}-0-dead"));
         let nobody = folder(temporary.path(), "nobody");
         let own = Owner::own().unwrap();
-        let alive = folder(temporary.path(), &format!("{}alive", own.words()));
+        let alive = folder(temporary.path(), &format!("{}alive", &own.prefix()[LAB.len()..]));
         let other = temporary.path().join("something-else");
         std::fs::create_dir(&other).unwrap();
         let link = temporary.path().join(format!("{LAB}{me}-0-link"));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
-use crate::scratch::{self, Owner};
+use crate::scratch::Owner;
 
 /// The shares that can be asked for, in percent of a core.
 const SHARES_PCT: std::ops::RangeInclusive<f64> = 1.0..=100_000.0;
@@ -102,19 +102,12 @@ impl Hierarchy {
             let mut words = line.split(' ').skip(1);
             Some((PathBuf::from(words.next()?), words.next()?, words.next()?))
         });
-        let (mut first, mut second) = (None, None);
-        for (path, kind, options) in mounts {
-            match kind {
-                "cgroup2" if has_word(&path.join("cgroup.controllers"), "cpu") => {
-                    second.get_or_insert(Self::V2(path));
-                }
-                "cgroup" if options.split(',').any(|option| option == "cpu") => {
-                    first.get_or_insert(Self::V1(path));
-                }
-                _ => {}
-            }
-        }
-        second.or(first)
+        let found = mounts.filter_map(|(path, kind, options)| match kind {
+            "cgroup2" if has_word(&path.join("cgroup.controllers"), "cpu") => Some(Self::V2(path)),
+            "cgroup" if options.split(',').any(|one| one == "cpu") => Some(Self::V1(path)),
+            _ => None,
+        });
+        found.min_by_key(|found| matches!(found, Self::V1(_)))
     }
 
     /// Its folder, in which the lab's groups lie.
@@ -159,8 +152,7 @@ fn has_word(file: &Path, word: &str) -> bool {
 /// A name that says whose a group is.
 fn next_name() -> io::Result<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(format!("{}{}{number}", scratch::LAB, Owner::own()?.words()))
+    Ok(format!("{}{}", Owner::own()?.prefix(), NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// The processes of a group.
@@ -218,7 +210,6 @@ mod tests {
 
     use super::{CpuShare, Hierarchy, Owner, pids};
     use crate::process::Process;
-    use crate::scratch::LAB;
 
     fn share(text: &str) -> CpuShare {
         text.to_owned().try_into().unwrap()
@@ -281,7 +272,7 @@ mod tests {
         assert_eq!(texts, ["2000", "10000"]);
         assert!(!folder.exists());
         let name = folder.file_name().unwrap().to_str().unwrap();
-        assert_eq!(Owner::of_name(name, LAB), Some(Owner::own().unwrap()));
+        assert_eq!(Owner::of_name(name), Some(Owner::own().unwrap()));
         let (folder, texts) = made(&Hierarchy::V2(root.path().to_owned()), &["cpu.max"]);
         assert_eq!(texts, ["2000 10000"]);
         let control = std::fs::read_to_string(root.path().join("cgroup.subtree_control")).unwrap();

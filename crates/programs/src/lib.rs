@@ -9,7 +9,6 @@
 pub mod cancel;
 pub mod clean;
 pub mod cpu_share;
-pub mod held;
 pub mod huge_pages;
 pub mod listening;
 pub mod process;

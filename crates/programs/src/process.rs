@@ -17,6 +17,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use netdev::sys::netns::Namespace;
 use netdev::sys::spawn::{Spawn, kill_group};
 use rustix::process::Signal;
@@ -84,10 +85,13 @@ impl ProcessError {
 /// A running program.
 #[derive(Debug)]
 pub struct Process {
-    name: String,
-    command: String,
+    /// The name that it was started with.
+    pub name: String,
+    /// The command line.
+    pub command: String,
+    /// The file that has its output.
+    pub log: PathBuf,
     child: Child,
-    log: PathBuf,
     /// The other end of its input.
     stream: Option<UnixStream>,
 }
@@ -185,21 +189,6 @@ impl Process {
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
-    }
-
-    /// The name that it was started with.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The command line.
-    pub fn command(&self) -> &str {
-        &self.command
-    }
-
-    /// The file that has its output.
-    pub fn log(&self) -> &Path {
-        &self.log
     }
 
     /// Everything that it has written so far.
@@ -327,6 +316,27 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end();
         live_set().remove(&self.pid());
+    }
+}
+
+/// A program that a signal holds still, its caches as they are, while another one is measured on
+/// its core. A stopped process does not end, so this goes before the program's owner.
+#[derive(Debug)]
+pub struct Held(u32);
+
+impl Held {
+    /// Stops the process until this value goes.
+    pub fn hold(pid: u32) -> anyhow::Result<Self> {
+        signal(pid, Signal::STOP).context("signalling a forwarder")?;
+        Ok(Self(pid))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Err(error) = signal(self.0, Signal::CONT) {
+            tracing::debug!(pid = self.0, %error, "cannot go on");
+        }
     }
 }
 

@@ -49,17 +49,16 @@ impl Owner {
             .ok_or_else(|| io::Error::other("/proc does not say when this process started"))
     }
 
-    /// The owner of a scratch folder or of a control group, where its name says so: `prefix`,
-    /// then what [`Owner::words`] are.
-    pub fn of_name(name: &str, prefix: &str) -> Option<Self> {
-        let mut words = name.strip_prefix(prefix)?.splitn(3, '-');
+    /// The owner of a scratch folder or of a control group, where its name says so.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let mut words = name.strip_prefix(LAB)?.splitn(3, '-');
         let (pid, start_ticks) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         words.next().map(|_| Self { pid, start_ticks })
     }
 
-    /// The middle of such a name; more follows, by which names differ.
-    pub fn words(self) -> String {
-        format!("{}-{}-", self.pid, self.start_ticks)
+    /// The beginning of such a name; more follows, by which names differ.
+    pub fn prefix(self) -> String {
+        format!("{LAB}{}-{}-", self.pid, self.start_ticks)
     }
 
     /// Sends it a signal; one that has ended gets none.
@@ -107,12 +106,10 @@ pub(crate) fn is_marked(environment: &[u8], folder: &Path) -> bool {
     })
 }
 
-/// Makes a scratch folder of this process, whose name says so from the first moment to the last: a
-/// file in it would come a moment later, and may go first. Its path is short, since a socket's path
-/// may have 107 bytes only.
-pub fn make(prefix: &str) -> io::Result<TempDir> {
-    let prefix = format!("{prefix}{}", Owner::own()?.words());
-    tempfile::Builder::new().prefix(&prefix).tempdir()
+/// Makes a scratch folder of this process, whose name says so from the first moment to the last.
+/// Its path is short, since a socket's path may have 107 bytes only.
+pub fn make() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(&Owner::own()?.prefix()).tempdir()
 }
 
 /// The right to write results into a folder; gone with the process, whatever ends it.
@@ -120,8 +117,7 @@ pub fn make(prefix: &str) -> io::Result<TempDir> {
 pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl FolderLock {
-    /// Takes it; an error with the remedy where another run has it. Who only looks
-    /// ([`FolderLock::is_taken`]) has it for a moment; this waits longer.
+    /// Takes it, or an error with the remedy. [`FolderLock::is_taken`] has it for a moment only.
     pub fn take(folder: &Path) -> io::Result<Self> {
         let file = File::open(folder)?;
         let since = Instant::now();
@@ -155,17 +151,17 @@ impl FolderLock {
 
 #[cfg(test)]
 mod tests {
-    use super::{FolderLock, LAB, Owner, is_marked, make};
+    use super::{FolderLock, Owner, is_marked, make};
     use std::path::Path;
 
     #[test]
     fn a_folder_says_whose_it_is() {
-        let folder = make(LAB).unwrap();
+        let folder = make().unwrap();
         let name = folder.path().file_name().unwrap().to_str().unwrap();
-        let owner = Owner::of_name(name, LAB).unwrap();
+        let owner = Owner::of_name(name).unwrap();
         assert_eq!(owner, Owner::own().unwrap());
-        assert!(Owner::of_name("weir-lab-GygSbt", LAB).is_none());
-        assert!(Owner::of_name("weir-lab-12-34", LAB).is_none());
+        assert!(Owner::of_name("weir-lab-GygSbt").is_none());
+        assert!(Owner::of_name("weir-lab-12-34").is_none());
         assert!(owner.is_alive());
         let other = Owner { start_ticks: owner.start_ticks + 1, ..owner };
         assert!(!other.is_alive(), "the id is another process's now");

@@ -13,68 +13,56 @@ use crate::cancel::Cancel;
 use crate::process;
 
 /// The os-ken release that the lab is tried with.
-pub const OS_KEN_VERSION: &str = "4.2.2";
+const OS_KEN_VERSION: &str = "4.2.2";
 
 /// A program of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// `ping` of iputils.
-    Ping,
-    /// `iperf3`.
-    Iperf3,
-    /// `iperf`, version 2.
-    Iperf2,
-    /// Open vSwitch's daemon.
-    Vswitchd,
-    /// Open vSwitch's database server.
-    OvsdbServer,
-    /// Makes the database.
-    OvsdbTool,
-    /// Configures the switch.
-    OvsVsctl,
-    /// Asks Open vSwitch's daemon.
-    OvsAppctl,
-    /// Open vSwitch's small controller.
-    OvsTestcontroller,
-    /// DPDK's forwarder without tables.
-    Testpmd,
+#[derive(Clone, Copy, Debug)]
+pub struct Tool {
+    /// The command's name.
+    pub command: &'static str,
+    /// Debian's package.
+    package: &'static str,
+    /// The option by which it says its version.
+    version: &'static str,
 }
 
 impl Tool {
-    /// The command, Debian's package, and the option by which it says its version.
-    const fn row(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Ping => ("ping", "iputils-ping", "-V"),
-            Self::Iperf3 => ("iperf3", "iperf3", "--version"),
-            Self::Iperf2 => ("iperf", "iperf", "--version"),
-            Self::Vswitchd => ("ovs-vswitchd", "openvswitch-switch", "--version"),
-            Self::OvsdbServer => ("ovsdb-server", "openvswitch-switch", "--version"),
-            Self::OvsdbTool => ("ovsdb-tool", "openvswitch-switch", "--version"),
-            Self::OvsVsctl => ("ovs-vsctl", "openvswitch-switch", "--version"),
-            Self::OvsAppctl => ("ovs-appctl", "openvswitch-common", "--version"),
-            Self::OvsTestcontroller => {
-                ("ovs-testcontroller", "openvswitch-testcontroller", "--version")
-            }
-            Self::Testpmd => ("dpdk-testpmd", "dpdk-dev", "--version"),
-        }
-    }
+    /// `ping` of iputils.
+    pub const PING: Self = Self { version: "-V", ..Self::of("ping", "iputils-ping") };
+    /// `iperf3`.
+    pub const IPERF3: Self = Self::of("iperf3", "iperf3");
+    /// `iperf`, version 2.
+    pub const IPERF2: Self = Self::of("iperf", "iperf");
+    /// Open vSwitch's daemon.
+    pub const VSWITCHD: Self = Self::of("ovs-vswitchd", "openvswitch-switch");
+    /// Open vSwitch's database server.
+    pub const OVSDB_SERVER: Self = Self::of("ovsdb-server", "openvswitch-switch");
+    /// Makes the database.
+    pub const OVSDB_TOOL: Self = Self::of("ovsdb-tool", "openvswitch-switch");
+    /// Configures the switch.
+    pub const OVS_VSCTL: Self = Self::of("ovs-vsctl", "openvswitch-switch");
+    /// Asks Open vSwitch's daemon.
+    pub const OVS_APPCTL: Self = Self::of("ovs-appctl", "openvswitch-common");
+    /// Open vSwitch's small controller.
+    pub const OVS_TESTCONTROLLER: Self =
+        Self::of("ovs-testcontroller", "openvswitch-testcontroller");
+    /// DPDK's forwarder without tables.
+    pub const TESTPMD: Self = Self::of("dpdk-testpmd", "dpdk-dev");
 
-    /// The command's name.
-    pub fn command(self) -> &'static str {
-        self.row().0
+    const fn of(command: &'static str, package: &'static str) -> Self {
+        Self { command, package, version: "--version" }
     }
 
     /// Path of the program, or the way to get it.
     pub fn find(self) -> Result<PathBuf, Missing> {
-        let (command, package, _) = self.row();
+        let Self { command, package, .. } = self;
         which(command)
             .ok_or_else(|| Missing(format!("{command} not installed: apt-get install {package}")))
     }
 
     /// The program with the first line that it says about its version, or the way to get it.
     pub fn program(self) -> Result<Program, Missing> {
-        let (command, _, option) = self.row();
-        Ok(Program::ask(command, &self.find()?, &[option]))
+        Ok(Program::ask(self.command, &self.find()?, &[self.version]))
     }
 }
 
@@ -112,8 +100,7 @@ fn first_line(command: Command) -> Option<String> {
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// Looks `command` up in `PATH`, and in the system's administration folders, which are not in
-/// everyone's `PATH`.
+/// Looks `command` up in `PATH`, and in the system's folders, which are not in everyone's `PATH`.
 pub fn which(command: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);

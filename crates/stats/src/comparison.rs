@@ -10,7 +10,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::CONFIDENCE;
 use crate::figure::Observed;
-use crate::order::are_finite;
+use crate::order::mean_and_squares;
 
 /// The part of two values that subtracting may leave though they are equal.
 const RESIDUE: f64 = 1e-12;
@@ -52,14 +52,18 @@ impl Comparison {
             [a.value, a.low, a.high, b.value, b.low, b.high].iter().all(|value| *value > 0.0)
         };
         let scale = if pairs.iter().all(is_positive) { Scale::Ratio } else { Scale::Difference };
-        let t = quantile_of_t(pairs.len().saturating_sub(1).max(1));
+        // Beyond a thousand degrees of freedom it is near enough a normal distribution.
+        let freedom = pairs.len().saturating_sub(1).clamp(1, 1_000);
+        let chance = StudentsT::new(0.0, 1.0, freedom as f64).ok()?;
+        // Half of what the confidence leaves exceeds it.
+        let t = chance.inverse_cdf(f64::midpoint(1.0, CONFIDENCE));
         let test = |of: fn(&(Observed, Observed)) -> (f64, f64)| {
             let differences = pairs.iter().map(of).map(|(first, second)| match scale {
                 _ if (first - second).abs() <= first.abs().max(second.abs()) * RESIDUE => 0.0,
                 Scale::Ratio => first.ln() - second.ln(),
                 Scale::Difference => first - second,
             });
-            student(&differences.collect::<Vec<f64>>(), t)
+            student(&differences.collect::<Vec<f64>>(), &chance, t)
         };
         let tests = [
             test(|(a, b)| (a.value, b.value))?,
@@ -82,12 +86,6 @@ impl Comparison {
         })
     }
 
-    /// Of values that are known as they are, the first of each list with the first of the other.
-    pub fn of_values(first: &[f64], second: &[f64]) -> Option<Self> {
-        let pairs = first.iter().zip(second).map(|(a, b)| ((*a).into(), (*b).into()));
-        Self::of(&pairs.collect::<Vec<_>>())
-    }
-
     /// The estimate of two equal things.
     pub fn none(&self) -> f64 {
         match self.scale {
@@ -104,33 +102,21 @@ impl Comparison {
 
 /// Student's test that the mean of differences is 0: the mean, the way from it to either end of
 /// its interval, and the p-value.
-fn student(differences: &[f64], t: f64) -> Option<(f64, f64, f64)> {
-    if differences.len() < 2 || !are_finite(differences) {
+fn student(differences: &[f64], chance: &StudentsT, t: f64) -> Option<(f64, f64, f64)> {
+    if differences.len() < 2 || differences.iter().any(|one| !one.is_finite()) {
         return None;
     }
     let n = differences.len() as f64;
-    let mean = differences.iter().sum::<f64>() / n;
+    let (mean, squares) = mean_and_squares(differences);
     let largest = differences.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
     let mean = if mean.abs() <= largest * RESIDUE { 0.0 } else { mean };
-    let squares: f64 = differences.iter().map(|one| (one - mean).powi(2)).sum();
     let error = (squares / (n - 1.0) / n).sqrt();
     if error <= mean.abs() * 1e-12 {
         // Pairs that do not vary leave nothing to chance.
         return Some((mean, 0.0, f64::from(u8::from(mean == 0.0))));
     }
-    let p_value = match StudentsT::new(0.0, 1.0, n - 1.0) {
-        Ok(student) => (2.0 * student.sf((mean / error).abs())).min(1.0),
-        Err(_) => 1.0,
-    };
+    let p_value = (2.0 * chance.sf((mean / error).abs())).min(1.0);
     Some((mean, t * error, p_value))
-}
-
-/// Student's t that half of what [`CONFIDENCE`] leaves exceeds. A normal distribution's is near
-/// enough beyond a thousand degrees of freedom.
-fn quantile_of_t(freedom: usize) -> f64 {
-    let freedom = freedom.min(1_000) as f64;
-    StudentsT::new(0.0, 1.0, freedom)
-        .map_or(f64::INFINITY, |student| student.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)))
 }
 
 /// P-values adjusted by Holm ("A simple sequentially rejective multiple test procedure", 1979), in
@@ -151,25 +137,24 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, Scale, holm, quantile_of_t};
+    use super::{Comparison, Scale, holm};
     use crate::figure::Observed;
+
+    /// Of values that are known as they are.
+    fn of_values(first: &[f64], second: &[f64]) -> Option<Comparison> {
+        let pairs = first.iter().zip(second).map(|(a, b)| ((*a).into(), (*b).into()));
+        Comparison::of(&pairs.collect::<Vec<_>>())
+    }
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-4 * b.abs().max(1.0)
     }
 
-    /// Printed tables.
-    #[test]
-    fn quantiles_of_t_are_those_of_tables() {
-        for (freedom, t) in [(1, 12.7062), (2, 4.3027), (5, 2.5706), (11, 2.2010), (100, 1.9840)] {
-            assert!(close(quantile_of_t(freedom), t), "{freedom}: {}", quantile_of_t(freedom));
-        }
-    }
-
-    /// Ratios 2, 4, 8: logarithms of mean ln 4, deviation ln 2, error ln 2 / sqrt(3).
+    /// Ratios 2, 4, 8: logarithms of mean ln 4, deviation ln 2, error ln 2 / sqrt(3); a printed
+    /// table has 4.3027 for t.
     #[test]
     fn a_ratio_has_the_interval_of_its_logarithms() {
-        let found = Comparison::of_values(&[2.0, 8.0, 24.0], &[1.0, 2.0, 3.0]).unwrap();
+        let found = of_values(&[2.0, 8.0, 24.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((found.scale, found.pairs), (Scale::Ratio, 3));
         let reach = (4.302_65 * 2.0_f64.ln() / 3.0_f64.sqrt()).exp();
         assert!(close(found.estimate, 4.0) && close(found.low, 4.0 / reach), "{found:?}");
@@ -181,22 +166,22 @@ mod tests {
 
     #[test]
     fn without_positive_values_it_is_the_difference() {
-        let found = Comparison::of_values(&[0.0, 1.0, 2.0], &[1.0, 2.5, 3.0]).unwrap();
+        let found = of_values(&[0.0, 1.0, 2.0], &[1.0, 2.5, 3.0]).unwrap();
         assert_eq!(found.scale, Scale::Difference);
         assert!(close(found.estimate, -7.0 / 6.0) && found.none() == 0.0, "{found:?}");
-        let equal = Comparison::of_values(&[5.0; 3], &[5.0; 3]).unwrap();
+        let equal = of_values(&[5.0; 3], &[5.0; 3]).unwrap();
         assert_eq!((equal.low, equal.high, equal.p_value), (1.0, 1.0, 1.0));
-        let other = Comparison::of_values(&[5.0; 3], &[4.0; 3]).unwrap();
+        let other = of_values(&[5.0; 3], &[4.0; 3]).unwrap();
         assert!(other.is_different() && other.p_value == 0.0, "{other:?}");
         for (first, second) in [([0.1 + 0.2, 0.0], [0.3, 0.0]), ([0.1 + 0.2; 2], [0.3; 2])] {
-            let residue = Comparison::of_values(&first, &second).unwrap();
+            let residue = of_values(&first, &second).unwrap();
             assert!(!residue.is_different() && residue.p_value == 1.0, "{residue:?}");
             assert!(residue.estimate == residue.none(), "{residue:?}");
         }
-        let cancelled = Comparison::of_values(&[0.1, 0.2, -0.3], &[0.0; 3]).unwrap();
+        let cancelled = of_values(&[0.1, 0.2, -0.3], &[0.0; 3]).unwrap();
         assert_eq!(cancelled.estimate, 0.0);
-        assert!(Comparison::of_values(&[1.0], &[1.0]).is_none());
-        assert!(Comparison::of_values(&[1.0, f64::NAN], &[1.0; 2]).is_none());
+        assert!(of_values(&[1.0], &[1.0]).is_none());
+        assert!(of_values(&[1.0, f64::NAN], &[1.0; 2]).is_none());
     }
 
     /// Both searches end between 95 and 105: equal values say nothing about which is more.

@@ -5,7 +5,7 @@
 //! side of it (Conover, "Practical nonparametric statistics", 3rd edition, section 3.2). It must
 //! never reach beyond what was seen.
 
-use crate::order::{are_finite, median, quantile, sorted};
+use crate::order::median;
 
 /// The value of a start, with the lowest and the highest one that agree with what was seen, such
 /// as the rates between which a search ended.
@@ -50,8 +50,8 @@ impl Figure {
     /// Of the starts; none where there are none, or one is not finite.
     pub fn of(starts: &[Observed]) -> Option<Self> {
         let all = |part: fn(&Observed) -> f64| starts.iter().map(part);
-        let sums = all(|start| start.value + start.low + start.high);
-        are_finite(&sums.collect::<Vec<f64>>()).then_some(())?;
+        let mut sums = all(|start| start.value + start.low + start.high);
+        sums.all(f64::is_finite).then_some(())?;
         Some(Self {
             median: median(&all(|start| start.value).collect::<Vec<f64>>())?,
             low: all(|start| start.low).reduce(f64::min)?,
@@ -66,40 +66,9 @@ pub fn range_confidence(n: usize) -> f64 {
     1.0 - 0.5_f64.powf(n as f64 - 1.0)
 }
 
-/// Samples in one trial; the unit is theirs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// The middle sample, or the mean of the two middle ones.
-    pub median: f64,
-    /// The smallest sample.
-    pub min: f64,
-    /// The largest sample.
-    pub max: f64,
-    /// Standard deviation of the population, which is what `ping` prints as mdev.
-    pub mdev: f64,
-}
-
-/// Summarises `samples`; `None` when there are none or one is not finite.
-pub fn summarise(samples: &[f64]) -> Option<Summary> {
-    (!samples.is_empty() && are_finite(samples)).then_some(())?;
-    let n = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / n;
-    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
-    let ordered = sorted(samples);
-    Some(Summary {
-        mean,
-        median: quantile(&ordered, 0.5),
-        min: ordered[0],
-        max: ordered[ordered.len() - 1],
-        mdev: (squares / n).sqrt(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Figure, Observed, range_confidence, summarise};
+    use super::{Figure, Observed, range_confidence};
 
     #[test]
     fn a_figure_is_the_median_and_never_beyond_what_was_seen() {
@@ -128,14 +97,5 @@ mod tests {
     fn the_range_of_six_holds_the_median_of_97_in_100() {
         let confidences = [1, 2, 3, 5, 6, 8].map(range_confidence);
         assert_eq!(confidences, [0.0, 0.5, 0.75, 0.9375, 0.96875, 0.9921875]);
-    }
-
-    #[test]
-    fn mdev_is_that_of_ping() {
-        // From a recorded run: rtt min/avg/max/mdev = 0.061/0.220/0.853/0.316 ms.
-        let summary = summarise(&[0.853, 0.064, 0.063, 0.061, 0.061]).unwrap();
-        assert!((summary.mean - 0.220).abs() < 1e-3 && (summary.mdev - 0.316).abs() < 1e-3);
-        assert_eq!((summary.min, summary.median, summary.max), (0.061, 0.063, 0.853));
-        assert_eq!(summarise(&[]), None);
     }
 }

@@ -15,8 +15,8 @@ mod order;
 mod simulated;
 
 pub use comparison::{Comparison, Scale, holm};
-pub use figure::{Figure, Observed, Summary, range_confidence, summarise};
-pub use order::{median, quantile, samples_needed};
+pub use figure::{Figure, Observed, range_confidence};
+pub use order::{mean_and_squares, median, quantile, samples_needed};
 
 /// The confidence of the intervals that the lab reports.
 pub const CONFIDENCE: f64 = 0.95;

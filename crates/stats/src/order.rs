@@ -1,17 +1,11 @@
-//! Quantiles, and how many samples they take.
+//! Means and quantiles, and how many samples these take.
 
 use crate::CONFIDENCE;
 
-/// Whether all samples are finite numbers.
-pub(crate) fn are_finite(samples: &[f64]) -> bool {
-    samples.iter().all(|sample| sample.is_finite())
-}
-
-/// A copy in ascending order.
-pub(crate) fn sorted(samples: &[f64]) -> Vec<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted
+/// The mean of samples, and the sum of the squares of their distances from it; not numbers of none.
+pub fn mean_and_squares(samples: &[f64]) -> (f64, f64) {
+    let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+    (mean, samples.iter().map(|sample| (sample - mean).powi(2)).sum())
 }
 
 /// The quantile of sorted samples, with linear interpolation between neighbours (R's type 7).
@@ -27,7 +21,9 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
 
 /// The middle sample, or the mean of the two middle ones; none of no samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
-    (!samples.is_empty()).then(|| quantile(&sorted(samples), 0.5))
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| quantile(&sorted, 0.5))
 }
 
 /// Samples below which the quantile `q` is little more than an extreme one: enough that all of them
@@ -44,7 +40,7 @@ pub fn samples_needed(q: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{median, quantile, samples_needed};
+    use super::{mean_and_squares, median, quantile, samples_needed};
 
     #[test]
     fn quantiles_lie_between_their_neighbours() {
@@ -54,6 +50,13 @@ mod tests {
             [1.0, 2.0, 4.0, 12.8, 16.0]
         );
         assert_eq!((median(&[3.0, 1.0, 2.0, 9.0]), median(&[])), (Some(2.5), None));
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_ping() {
+        // From a recorded run: rtt min/avg/max/mdev = 0.061/0.220/0.853/0.316 ms.
+        let (mean, squares) = mean_and_squares(&[0.853, 0.064, 0.063, 0.061, 0.061]);
+        assert!((mean - 0.220).abs() < 1e-3 && ((squares / 5.0).sqrt() - 0.316).abs() < 1e-3);
     }
 
     /// 1 - 0.99^368 = 0.9752, 1 - 0.99^367 = 0.97499.

@@ -4,7 +4,7 @@
 //! counted before the case is taken off. A counter of all ones is one that the switch does not have
 //! (clause 7.3.5). What a port counts as dropped is each switch's own affair.
 
-use openflow::flow::{FlowMod, FlowStats, FlowStatsRequest};
+use openflow::flow::{FlowMod, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{GroupId, MeterId, PortNo};
 
@@ -17,12 +17,7 @@ pub(super) fn is_seen(what: &str) -> bool {
 
 /// Whether it counts from the start of the switch.
 pub(super) fn is_since_start(what: &str) -> bool {
-    let mut words = what.split_whitespace();
-    match words.next() {
-        Some("port") => true,
-        Some("table") => words.nth(1).is_some_and(|field| field != "active"),
-        _ => false,
-    }
+    what.starts_with("port ") || (what.starts_with("table ") && !what.ends_with(" active"))
 }
 
 /// The statistics that have a counter of that kind and number.
@@ -41,21 +36,16 @@ fn request(kind: &str, id: u32, flows: &[FlowMod]) -> Option<MultipartRequestBod
     })
 }
 
-fn is_of(entry: &FlowStats, wanted: &FlowMod) -> bool {
-    entry.matching == wanted.matching && entry.priority == wanted.priority
-}
-
 /// Kind, number, index of the bucket or band, and field of a counter.
 fn parts(what: &str) -> Option<(&str, u32, Option<usize>, &str)> {
-    let words: Vec<&str> = what.split_whitespace().collect();
-    let (kind, id, part, field) = match words[..] {
-        [kind @ ("bucket" | "band"), id, part, field] => (kind, id, Some(part), field),
-        ["bucket" | "band", ..] => return None,
-        [kind, id, field] => (kind, id, None, field),
-        _ => return None,
+    let mut words = what.split_whitespace();
+    let (kind, id) = (words.next()?, words.next()?.parse().ok()?);
+    let part = match kind {
+        "bucket" | "band" => Some(words.next()?.parse().ok()?),
+        _ => None,
     };
-    let part = part.map(str::parse).transpose().ok()?;
-    Some((kind, id.parse().ok()?, part, field))
+    let field = words.next()?;
+    words.next().is_none().then_some((kind, id, part, field))
 }
 
 /// Value of a counter, such as `flow 0 packets` or `bucket 1 0 packets`.
@@ -68,57 +58,51 @@ pub(super) fn counter(
     let none = || CheckError::Otherwise(format!("the switch has no statistics of {what}"));
     let (kind, id, part, field) = parts(what).ok_or_else(unknown)?;
     let request = request(kind, id, flows).ok_or_else(unknown)?;
-    Ok(match (switch.statistics(request)?, part) {
+    let fields = match (switch.statistics(request)?, part) {
         (MultipartReplyBody::Flow(entries), None) => {
             let wanted = flows.get(id as usize).ok_or_else(unknown)?;
-            let entry = entries.iter().find(|entry| is_of(entry, wanted)).ok_or_else(none)?;
-            match field {
-                "packets" => entry.packet_count,
-                "bytes" => entry.byte_count,
-                "cookie" => entry.cookie.0,
-                "duration" => entry.duration_s.into(),
-                _ => return Err(unknown()),
-            }
+            let mut alike = entries.iter().filter(|entry| entry.matching == wanted.matching);
+            let entry = alike.find(|entry| entry.priority == wanted.priority).ok_or_else(none)?;
+            vec![
+                ("packets", entry.packet_count),
+                ("bytes", entry.byte_count),
+                ("cookie", entry.cookie.0),
+                ("duration", entry.duration_s.into()),
+            ]
         }
         (MultipartReplyBody::Table(tables), None) => {
             let table = tables.iter().find(|table| u32::from(table.table_id.0) == id);
             let table = table.ok_or_else(none)?;
-            match field {
-                "active" => table.active_count.into(),
-                "lookups" => table.lookup_count,
-                "matches" => table.matched_count,
-                _ => return Err(unknown()),
-            }
+            vec![
+                ("active", table.active_count.into()),
+                ("lookups", table.lookup_count),
+                ("matches", table.matched_count),
+            ]
         }
         (MultipartReplyBody::PortStats(ports), None) => {
             let port = ports.first().ok_or_else(none)?;
-            match field {
-                "rx_packets" => port.rx_packets,
-                "tx_packets" => port.tx_packets,
-                _ => return Err(unknown()),
-            }
+            vec![("rx_packets", port.rx_packets), ("tx_packets", port.tx_packets)]
         }
-        (MultipartReplyBody::Group(groups), part) => {
+        (MultipartReplyBody::Group(groups), None) => {
             let group = groups.first().ok_or_else(none)?;
-            match (part, field) {
-                (None, "packets") => group.packet_count,
-                (None, "refs") => group.ref_count.into(),
-                (Some(bucket), "packets") => {
-                    group.buckets.get(bucket).ok_or_else(none)?.packet_count
-                }
-                (None | Some(_), _) => return Err(unknown()),
-            }
+            vec![("packets", group.packet_count), ("refs", group.ref_count.into())]
         }
-        (MultipartReplyBody::Meter(meters), part) if field == "packets" => {
-            let meter = meters.first().ok_or_else(none)?;
-            match part {
-                None => meter.packet_in_count,
-                Some(band) => meter.bands.get(band).ok_or_else(none)?.packet_count,
-            }
+        (MultipartReplyBody::Group(groups), Some(bucket)) => {
+            let bucket = groups.first().and_then(|group| group.buckets.get(bucket));
+            vec![("packets", bucket.ok_or_else(none)?.packet_count)]
+        }
+        (MultipartReplyBody::Meter(meters), None) => {
+            vec![("packets", meters.first().ok_or_else(none)?.packet_in_count)]
+        }
+        (MultipartReplyBody::Meter(meters), Some(band)) => {
+            let band = meters.first().and_then(|meter| meter.bands.get(band));
+            vec![("packets", band.ok_or_else(none)?.packet_count)]
         }
         (reply, _) => {
             let what = format!("another answer than asked: {reply:?}");
             return Err(CheckError::Otherwise(what));
         }
-    })
+    };
+    let found = fields.iter().find(|(name, _)| *name == field);
+    found.map(|(_, value)| *value).ok_or_else(unknown)
 }

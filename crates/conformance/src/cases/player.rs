@@ -1,23 +1,22 @@
 //! Plays one case.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use ::cases::{Case, Step, hex};
-use openflow::flow::{FlowMod, FlowModCommand, FlowRemoved};
-use openflow::group::GroupModCommand;
+use openflow::flow::{FlowMod, FlowRemoved};
 use openflow::message::{
     AsyncConfig, MultipartReplyBody, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
 };
-use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
-use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter_mod, parse_port};
+use openflow::text::{parse_actions, parse_port};
 use openflow::{Message, PortNo, Version};
 
 use super::counters::{counter, is_seen, is_since_start};
 use super::{CheckError, PlayPace, PlayedSwitch};
+use crate::change;
 
 /// Between two looks at ports and channels.
 const LOOK: Duration = Duration::from_micros(200);
@@ -60,7 +59,7 @@ pub(super) struct Player<'a> {
     /// knows those of earlier plays.
     stations: Option<u16>,
     /// Values before the case of counters that never begin anew.
-    before: Vec<(String, u64)>,
+    before: BTreeMap<String, u64>,
 }
 
 fn unplayable(error: impl std::fmt::Display) -> CheckError {
@@ -129,7 +128,7 @@ impl<'a> Player<'a> {
             has_other_async: false,
             frames: None,
             stations: None,
-            before: Vec::new(),
+            before: BTreeMap::new(),
         }
     }
 
@@ -180,10 +179,9 @@ impl<'a> Player<'a> {
         }
         for (_, step) in &case.steps {
             let Step::Counter { what, .. } = step else { continue };
-            let is_new = !self.before.iter().any(|(known, _)| known == what);
-            if is_new && is_seen(what) && is_since_start(what) {
+            if is_seen(what) && is_since_start(what) && !self.before.contains_key(what) {
                 let value = counter(self.switch, &self.flows, what)?;
-                self.before.push((what.clone(), value));
+                self.before.insert(what.clone(), value);
             }
         }
         Ok(())
@@ -408,26 +406,9 @@ impl<'a> Player<'a> {
     }
 
     /// Adds or changes flows, groups or meters.
-    fn change(&mut self, what: &str, text: &str) -> Result<(), CheckError> {
-        let flow = |command| parse_flow_mod(text, command).map(Message::FlowMod);
-        let group = |command| parse_group_mod(text, command).map(Message::GroupMod);
-        let meter = |command| parse_meter_mod(text, command).map(Message::MeterMod);
-        let message = match what {
-            "flow" => flow(FlowModCommand::Add),
-            "mod_flows" => flow(FlowModCommand::Modify),
-            "mod_flows_strict" => flow(FlowModCommand::ModifyStrict),
-            "del_flows" => flow(FlowModCommand::Delete),
-            "del_flows_strict" => flow(FlowModCommand::DeleteStrict),
-            "group" => group(GroupModCommand::Add),
-            "mod_group" => group(GroupModCommand::Modify),
-            "del_groups" => group(GroupModCommand::Delete),
-            "meter" => meter(MeterModCommand::Add),
-            "mod_meter" => meter(MeterModCommand::Modify),
-            "del_meters" => meter(MeterModCommand::Delete),
-            other => return Err(unplayable(format!("`{other}` is no command"))),
-        };
-        let message = message.map_err(unplayable)?;
-        if let ("flow", Message::FlowMod(added)) = (what, &message) {
+    fn change(&mut self, key: &str, text: &str) -> Result<(), CheckError> {
+        let message = change(key, text)?;
+        if let ("flow", Message::FlowMod(added)) = (key, &message) {
             self.flows.push(added.clone());
         }
         self.command(self.version, &message)
@@ -537,8 +518,7 @@ impl<'a> Player<'a> {
 
     /// Waits for the counter's value: a packet that has left may not have been counted yet.
     fn counted(&mut self, what: &str, value: u64) -> Result<(), CheckError> {
-        let before = self.before.iter().find(|(known, _)| known == what);
-        let before = before.map_or(0, |(_, value)| *value);
+        let before = self.before.get(what).copied().unwrap_or(0);
         // Some switches gather their counters once a second.
         let end = Instant::now() + self.pace.patience + Duration::from_secs(1);
         loop {

@@ -2,6 +2,7 @@
 //!
 //! An error names the box, and has the last lines that the agent or `ssh` wrote.
 
+use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof, WouldBlock};
 use std::io::{self, BufReader};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -171,11 +172,11 @@ impl AgentLink {
             // An agent may be long in starting, and nobody is to wait for the limit then.
             match cancel.map_or(Ok(true), |cancel| cancel.poll(limit, comes)) {
                 Ok(true) => {}
-                Ok(false) => return Err(io::ErrorKind::WouldBlock.into()),
+                Ok(false) => return Err(WouldBlock.into()),
                 Err(stopped) => return Err(io::Error::other(stopped)),
             }
             let line = protocol::read_line(&mut self.stream)?;
-            protocol::decode(&line.ok_or(io::ErrorKind::UnexpectedEof)?)
+            protocol::decode(&line.ok_or(UnexpectedEof)?)
         };
         exchange().map_err(|error| {
             let why = self.explain(&error, limit);
@@ -185,14 +186,10 @@ impl AgentLink {
 
     /// An error of the stream, with the last lines of the program that carries it.
     fn explain(&mut self, error: &io::Error, limit: Duration) -> String {
-        const ENDS: [io::ErrorKind; 3] = [
-            io::ErrorKind::UnexpectedEof,
-            io::ErrorKind::BrokenPipe,
-            io::ErrorKind::ConnectionReset,
-        ];
-        let what = if ENDS.contains(&error.kind()) {
+        let kind = error.kind();
+        let what = if matches!(kind, UnexpectedEof | BrokenPipe | ConnectionReset) {
             "it has ended".to_owned()
-        } else if error.kind() == io::ErrorKind::WouldBlock {
+        } else if kind == WouldBlock {
             format!("no answer within {} s", limit.as_secs())
         } else {
             error.to_string()

@@ -33,7 +33,7 @@ impl BoxHost {
         interface: &str,
         host: HostAddress,
         others: &[HostAddress],
-    ) -> Result<Self, String> {
+    ) -> io::Result<Self> {
         let make = || -> io::Result<Self> {
             let context = NamespaceContext::new()?;
             let device =
@@ -43,7 +43,7 @@ impl BoxHost {
             made.context.bring_host_up(host, others.iter().copied())?;
             Ok(made)
         };
-        make().map_err(|error| format!("a host behind {interface}: {error}"))
+        make().map_err(|error| io::Error::other(format!("a host behind {interface}: {error}")))
     }
 
     /// Runs a program, whose output is that of this process, until it ends or the standard input

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, anyhow};
 use generator::session::{Session, SessionOptions, StartOptions, Waiting};
 use netdev::{Port, PortError};
 use serde_json::{Value, json};
@@ -72,7 +73,11 @@ pub fn serve<T>(
             let host = host.ok_or_else(|| io::Error::other("no host that could run it"))?;
             return Ok(Some((host, program)));
         }
-        write_line(to, &agent.answer(request, received_ns)?)?;
+        if let AgentRequest::Host { interface, host, others } = &request {
+            agent.host = Some(BoxHost::make(interface, *host, others)?);
+        }
+        let answer = agent.answer(request, received_ns);
+        write_line(to, &answer.map_err(|error| error.to_string()))?;
     }
     Ok(None)
 }
@@ -94,57 +99,39 @@ impl Agent {
         i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Carries out a request that came at `received_ns`: its answer, or why there is none. Without
-    /// the host that it is to make the agent ends.
-    fn answer(
-        &mut self,
-        request: AgentRequest,
-        received_ns: i64,
-    ) -> io::Result<Result<Value, String>> {
+    /// Carries out a request that came at `received_ns`: its answer, or why there is none.
+    fn answer(&mut self, request: AgentRequest, received_ns: i64) -> Result<Value> {
         Ok(match request {
-            AgentRequest::Clock {} => Ok(json!([received_ns, self.now_ns()])),
+            AgentRequest::Clock {} => json!([received_ns, self.now_ns()]),
             AgentRequest::Open { interfaces, first_stream, is_precise, zero_ns, line_rate_bps } => {
                 let waiting = if is_precise { Waiting::Precise } else { Waiting::Sleeping };
                 let options = SessionOptions { waiting, first_stream, ..SessionOptions::default() };
-                self.open_session(&interfaces, options, zero_ns, line_rate_bps)
+                json!(self.open_session(&interfaces, options, zero_ns, line_rate_bps)?)
             }
-            AgentRequest::Load { port, streams } => {
-                self.with_session(|session| session.load(port, &streams).map(|()| Value::Null))
-            }
-            AgentRequest::Start { ports, at_ns } => self.with_session(|session| {
+            AgentRequest::Load { port, streams } => json!(self.session()?.load(port, &streams)?),
+            AgentRequest::Start { ports, at_ns } => {
                 let how = StartOptions { at_ns, ..StartOptions::default() };
-                session.start(&ports, &how).map(|start_ns| json!(start_ns))
-            }),
-            AgentRequest::Reflect { interface, host } => {
-                self.reflector = None;
-                self.reflect(interface, host).and_then(|()| self.watch())
+                json!(self.session()?.start(&ports, &how)?)
             }
-            AgentRequest::Watch {} => self.watch(),
-            AgentRequest::Look {} => Ok(json!(self.report())),
+            AgentRequest::Reflect { interface, host } => json!(self.reflect(interface, host)?),
+            AgentRequest::Watch {} => json!(self.watch()?),
+            AgentRequest::Look {} => json!(self.report()),
             AgentRequest::Close {} => {
                 (self.session, self.reflector, self.stalls) = (None, None, None);
-                Ok(Value::Null)
+                Value::Null
             }
-            AgentRequest::Host { interface, host, others } => {
-                let made = BoxHost::make(&interface, host, &others).map_err(io::Error::other)?;
-                self.host = Some(made);
-                Ok(Value::Null)
-            }
-            AgentRequest::Run { .. } => Err("a program is run by the caller".to_owned()),
+            // Carried out by the caller.
+            AgentRequest::Host { .. } | AgentRequest::Run { .. } => Value::Null,
         })
     }
 
-    fn with_session<E: ToString>(
-        &mut self,
-        work: impl FnOnce(&mut Session) -> Result<Value, E>,
-    ) -> Result<Value, String> {
-        let session = self.session.as_mut().ok_or("no session is open")?;
-        work(session).map_err(|error| error.to_string())
+    fn session(&mut self) -> Result<&mut Session> {
+        self.session.as_mut().context("no session is open")
     }
 
-    fn open_port(&self, interface: &str) -> Result<Port, String> {
+    fn open_port(&self, interface: &str) -> Result<Port> {
         (self.open)(interface)
-            .map_err(|error| format!("{interface}: {error}; it needs to be up, and the agent root"))
+            .map_err(|error| anyhow!("{interface}: {error}; it needs to be up, and the agent root"))
     }
 
     /// Opens a session of which the ports without an interface lead nowhere: they have the streams
@@ -155,48 +142,43 @@ impl Agent {
         options: SessionOptions,
         zero_ns: Option<i64>,
         line_rate_bps: f64,
-    ) -> Result<Value, String> {
+    ) -> Result<Vec<([u8; 6], f64)>> {
         // What was open there, first: two sessions would both count.
         self.session = None;
         let zero_of = |zero_ns: i64| {
             let apart = Duration::from_nanos(zero_ns.unsigned_abs());
-            let is_later = zero_ns >= 0;
-            let move_by = if is_later { Instant::checked_add } else { Instant::checked_sub };
-            move_by(&self.zero, apart)
-                .ok_or_else(|| format!("a clock that is zero at {zero_ns} ns"))
+            let move_by = if zero_ns < 0 { Instant::checked_sub } else { Instant::checked_add };
+            let moved = move_by(&self.zero, apart);
+            moved.with_context(|| format!("a clock that is zero at {zero_ns} ns"))
         };
         let zero = zero_ns.map(zero_of).transpose()?;
-        let (mut ports, mut rates) = (Vec::new(), Vec::new());
-        for (number, interface) in interfaces.iter().enumerate() {
-            let (port, rate_bps) = match interface {
+        let open = |(number, interface): (usize, &Option<String>)| -> Result<(Port, f64)> {
+            Ok(match interface {
                 Some(interface) => (self.open_port(interface)?, line_rate_bps),
-                None => {
-                    let nowhere = netdev::open_text(&format!("null:end{number}"));
-                    (nowhere.map_err(|error| error.to_string())?, ANY_RATE_BPS)
-                }
-            };
-            ports.push(port);
-            rates.push(rate_bps);
-        }
+                None => (netdev::open_text(&format!("null:end{number}"))?, ANY_RATE_BPS),
+            })
+        };
+        let opened = interfaces.iter().enumerate().map(open).collect::<Result<_>>();
+        let (ports, rates): (Vec<Port>, Vec<f64>) = opened?;
         let options = SessionOptions { line_rate_bps: rates, zero, ..options };
-        let session = Session::from_ports(ports, options).map_err(|error| error.to_string())?;
-        let session = self.session.insert(session);
+        let session = self.session.insert(Session::from_ports(ports, options)?);
         let facts = |port| (session.port_info(port).mac, session.line_rate_bps(port));
-        let facts: Vec<([u8; 6], f64)> = (0..interfaces.len()).map(facts).collect();
-        self.watch().map(|_| json!(facts))
+        let facts = (0..interfaces.len()).map(facts).collect();
+        self.watch()?;
+        Ok(facts)
     }
 
-    fn reflect(&mut self, interface: String, host: HostAddress) -> Result<(), String> {
-        let reflector = Reflector::start(self.open_port(&interface)?, interface, host);
-        self.reflector = Some(reflector.map_err(|error| error.to_string())?);
-        Ok(())
+    fn reflect(&mut self, interface: String, host: HostAddress) -> Result<()> {
+        self.reflector = None;
+        self.reflector = Some(Reflector::start(self.open_port(&interface)?, interface, host)?);
+        self.watch()
     }
 
-    fn watch(&mut self) -> Result<Value, String> {
+    fn watch(&mut self) -> Result<()> {
         let watcher = Watcher::start(self.nap)
-            .map_err(|error| format!("no thread that watches for stalls: {error}"))?;
+            .map_err(|error| anyhow!("no thread that watches for stalls: {error}"))?;
         self.stalls = Some(watcher);
-        Ok(Value::Null)
+        Ok(())
     }
 
     fn report(&mut self) -> BoxReport {
@@ -211,27 +193,26 @@ impl Agent {
 
 /// A host that reflects, on a thread of its own, until it is dropped.
 struct Reflector {
-    interface: String,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(), PortError>>>,
+    thread: Option<JoinHandle<Result<(), String>>>,
 }
 
 impl Reflector {
     fn start(mut port: Port, interface: String, host: HostAddress) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
-        let run = move || reflect(&mut port, &host, &is_over);
+        let run = move || {
+            let reflected = reflect(&mut port, &host, &is_over);
+            reflected.map_err(|error| format!("{interface}: {error}"))
+        };
         let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(run)?;
-        Ok(Self { interface, stop, thread: Some(thread) })
+        Ok(Self { stop, thread: Some(thread) })
     }
 
     /// The error with which it has ended.
     fn error(&mut self) -> Option<String> {
-        match self.thread.take_if(|thread| thread.is_finished())?.join() {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(format!("{}: {error}", self.interface)),
-            Err(_) => Some(format!("{}: the reflector has panicked", self.interface)),
-        }
+        let ended = self.thread.take_if(|thread| thread.is_finished())?.join();
+        ended.unwrap_or_else(|_| Err("the reflector has panicked".to_owned())).err()
     }
 }
 

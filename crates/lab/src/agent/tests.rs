@@ -258,9 +258,7 @@ fn measure<T>(
 fn bed(links: Vec<AgentLink>, places: [usize; 2], name: &str) -> Testbed {
     let [one, two] = places;
     let end = |at, end| (at, format!("memory:agent-{name}?end={end}"));
-    Testbed::External(
-        ExternalTestbed::new(links, vec![end(one, "a"), end(two, "b")], None).unwrap(),
-    )
+    Testbed::External(ExternalTestbed::new(links, vec![end(one, "a"), end(two, "b")]).unwrap())
 }
 
 const INPUT: TrialInput =
@@ -377,7 +375,7 @@ fn a_stall_of_a_box_is_reported_once() {
 #[test]
 fn one_interface_has_one_end() {
     let ends = vec![(0, "x".to_owned()), (0, "x".to_owned())];
-    let error = ExternalTestbed::new(Vec::new(), ends, None).unwrap_err().to_string();
+    let error = ExternalTestbed::new(Vec::new(), ends).unwrap_err().to_string();
     assert!(error.contains("x is named twice"), "{error}");
 }
 

@@ -57,10 +57,7 @@ pub fn all() -> Vec<Scenario> {
 pub const FAMILIES: [&str; 3] = ["ports", "datapath", "controller"];
 
 /// The scenarios of that name, of that evaluation, `E4` or `e4`, or of that family: `ports` for all
-/// that are `ports-..` and of no evaluation.
-///
-/// # Errors
-/// Names the known scenarios when there is none of this name.
+/// that are `ports-..` and of no evaluation. The error names those that there are.
 pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
     let mut all = all();
     let known: Vec<String> = all.iter().map(|scenario| scenario.id.clone()).collect();
@@ -97,7 +94,7 @@ mod tests {
         for (index, scenario) in all.iter().enumerate() {
             assert!(all[..index].iter().all(|other| other.id != scenario.id), "{}", scenario.id);
             assert_eq!(find(&scenario.id).unwrap()[0].title, scenario.title);
-            assert!(!scenario.cells(true).is_empty(), "{}", scenario.id);
+            assert!(!scenario.clone().quick().cells().is_empty(), "{}", scenario.id);
         }
         assert!(find("e4").unwrap().iter().all(|s| s.evaluation.as_deref() == Some("E4")));
         assert!(find("E9").unwrap_err().to_string().contains("cached-forwarding"));

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,7 @@ use crate::dut::{self, Dut, StartedDut};
 use crate::load::ProcessRole;
 use crate::method::{Method, MethodContext, Trial};
 use crate::results::Metric;
-use crate::service::{ProgramPaths, Service};
-use crate::setup::TestbedKind;
+use crate::service::Service;
 use crate::trial_error::TrialError;
 
 /// The methods.
@@ -46,12 +45,13 @@ values = [64, 128]
 
 /// Its campaign on the fake switch.
 pub(crate) fn campaign(text: &str, folder: &Path) -> Campaign {
-    let (scenarios, duts) =
-        (vec![Scenario::from_toml(text).unwrap()], vec![dut::find("fake-switch").unwrap()]);
-    let (kind, paths) = (TestbedKind::Memory, ProgramPaths::new(PathBuf::new(), PathBuf::new()));
     Campaign {
+        scenarios: vec![Scenario::from_toml(text).unwrap()],
+        duts: vec![dut::find("fake-switch").unwrap()],
+        folder: folder.to_owned(),
         notes: vec!["a note".to_owned()],
-        ..Campaign::new(scenarios, duts, kind, paths, folder.to_owned())
+        quiet: true,
+        ..Campaign::default()
     }
 }
 

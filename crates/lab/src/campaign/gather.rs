@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::ledger::{LedgerError, LedgerLine, Stamped, append, create, difference, read};
-use super::record::Record;
+use super::record::{Record, results_of};
 use super::scenario::PLAN_MAX;
 use crate::results::{Results, RunPart};
 
-/// Makes one ledger in `folder` of those of jobs. Of a job that was measured more than once the
-/// first good measurement counts, or else the last. With the results come the jobs without a good
-/// one, each with the reason.
+/// Makes one ledger in `folder` of those of jobs, of each the first good one, or else the last.
+/// With the results come the jobs without a good one, each with the reason.
 pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>), LedgerError> {
     let mut chosen: BTreeMap<usize, (PathBuf, Vec<Stamped>, Record)> = BTreeMap::new();
     let mut jobs = 0;
@@ -47,15 +46,12 @@ pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>)
     let head = chosen.values().next().and_then(|(.., first)| first.head.clone());
     let head = head.ok_or_else(|| no_job(folder))?;
     let file = create(folder, &head)?;
-    let mut record = Record { head: Some(head), ..Record::default() };
-    for line in chosen.into_values().flat_map(|(_, lines, _)| lines) {
+    for line in chosen.values().flat_map(|(_, lines, _)| lines) {
         if !matches!(line.line, LedgerLine::Head(_)) {
-            append(&file, &line).map_err(|why| LedgerError::of_folder(folder, &why))?;
-            record.apply(line);
+            append(&file, line).map_err(|why| LedgerError::of_folder(folder, &why))?;
         }
     }
-    let results = record.results().ok_or_else(|| no_job(folder))?;
-    Ok((results, missing))
+    Ok((results_of(folder)?, missing))
 }
 
 fn no_job(path: &Path) -> LedgerError {

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::ledger::{LEDGER_FORMAT, LedgerHead};
 use super::scenario::{PLAN_MAX, Scenario, ScenarioError};
 use crate::ceilings;
@@ -24,14 +26,14 @@ use crate::setup::TestbedKind;
 const BED_COST: Duration = Duration::from_millis(150);
 const ENTRIES_A_SECOND: f64 = 80_000.0;
 
-/// Order for a campaign.
-#[derive(Clone)]
+/// Order for a campaign. What it leaves open: own numbers of starts, no limit, no note, every job.
+#[derive(Clone, Default)]
 pub struct Campaign {
     /// The scenarios, in order.
     pub scenarios: Vec<Scenario>,
     /// The switches, in the order of the tables.
     pub duts: Vec<&'static Dut>,
-    /// Whether the scenarios' quick form is run.
+    /// Whether the scenarios are quick forms.
     pub is_quick: bool,
     /// Starts of each switch in each cell, where it is not the scenario's own number.
     pub starts: Option<usize>,
@@ -47,8 +49,6 @@ pub struct Campaign {
     pub is_resumed: bool,
     /// The one job of its plan that is measured, from 0; none for all of them.
     pub job: Option<usize>,
-    /// The command that was typed.
-    pub command: Vec<String>,
     /// Notes for the reader, known beforehand.
     pub notes: Vec<String>,
     /// Shows no progress.
@@ -56,35 +56,9 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Of scenarios on switches, into a folder: their own numbers of starts, without a limit or a
-    /// note, and without showing progress.
-    pub fn new(
-        scenarios: Vec<Scenario>,
-        duts: Vec<&'static Dut>,
-        kind: TestbedKind,
-        paths: ProgramPaths,
-        folder: PathBuf,
-    ) -> Self {
-        Self {
-            scenarios,
-            duts,
-            is_quick: false,
-            starts: None,
-            limit: None,
-            kind,
-            paths,
-            folder,
-            is_resumed: false,
-            job: None,
-            command: std::env::args().collect(),
-            notes: Vec::new(),
-            quiet: true,
-        }
-    }
-
     /// The points of a scenario on the campaign's testbed: wires in memory have no rates.
     fn cells(&self, scenario: &Scenario) -> Vec<ScenarioCell> {
-        let mut cells = scenario.cells(self.is_quick);
+        let mut cells = scenario.cells();
         let mut floors: BTreeMap<String, Coordinates> = BTreeMap::new();
         for cell in &mut cells {
             if self.kind == TestbedKind::Memory {
@@ -102,10 +76,11 @@ impl Campaign {
         let mut is_empty = true;
         for scenario in &self.scenarios {
             let (starts, switches) = (self.starts(scenario), self.duts.len());
-            let cells = scenario.cells(self.is_quick);
-            let has =
-                |dut: &&Dut| cells.iter().any(|cell| !cell.without.iter().any(|of| of == dut.name));
-            is_empty &= !self.duts.iter().any(|dut| has(&dut));
+            let cells = scenario.cells();
+            let has = |dut: &&'static Dut| {
+                cells.iter().any(|cell| !cell.without.iter().any(|of| of == dut.name))
+            };
+            is_empty &= !self.duts.iter().any(has);
             let cells = cells.len();
             if starts.saturating_mul(cells).saturating_mul(switches) > PLAN_MAX {
                 let what = format!("{starts} starts of {switches} switches in {cells} cells");
@@ -123,12 +98,12 @@ impl Campaign {
 
     /// Starts of each switch in each cell of a scenario.
     pub(super) fn starts(&self, scenario: &Scenario) -> usize {
-        self.starts.unwrap_or_else(|| scenario.starts(self.is_quick))
+        self.starts.unwrap_or_else(|| scenario.starts())
     }
 
     /// Time until which headline figures get further starts, of a plan that takes `cost`: the
-    /// campaign's own limit, else that time itself, and of a quick run none. None of a
-    /// single job, where the number of starts was chosen, or where there is nothing to compare.
+    /// limit, or else that time. None of a quick run without a limit, of a single job, where the
+    /// number of starts was chosen, or where there is nothing to compare.
     pub fn further_limit(&self, cost: Duration) -> Option<Duration> {
         let is_wanted = self.job.is_none() && self.starts.is_none() && self.duts.len() > 1;
         let limit = self.limit.or_else(|| (!self.is_quick).then_some(cost));
@@ -158,17 +133,6 @@ impl Job<'_> {
         &self.cells[0].settings
     }
 
-    /// Settings with which a method measures a point.
-    pub(super) fn settings(&self, method: &Method, cell: &ScenarioCell) -> Settings {
-        let settings = self.scenario.settings_of(method, &cell.settings, self.campaign.is_quick);
-        if self.is_floor() { settings.traffic() } else { settings }
-    }
-
-    /// Trials of a method at each point.
-    pub(super) fn trials(&self, method: &Method) -> usize {
-        self.scenario.trials(method, self.campaign.is_quick)
-    }
-
     /// Whether its subject is the lab's own floor.
     pub(super) fn is_floor(&self) -> bool {
         self.dut.name == dut::FLOOR.name
@@ -181,14 +145,14 @@ impl Job<'_> {
 
     /// About how long it takes.
     pub(super) fn cost(&self) -> Duration {
-        let each = |cell| self.methods.iter().map(move |method| self.method_cost(method, cell));
-        self.start_cost() + self.cells.iter().flat_map(each).sum::<Duration>()
-    }
-
-    /// About how long a method takes at a point.
-    fn method_cost(&self, method: &Method, cell: &ScenarioCell) -> Duration {
-        let trials = u32::try_from(self.trials(method)).unwrap_or(u32::MAX);
-        (method.cost)(&self.settings(method, cell)) * trials
+        let of_cell = |cell: &ScenarioCell| -> Duration {
+            let of_method = |method: &&'static Method| {
+                let settings = self.scenario.settings_of(method, &cell.settings);
+                (method.cost)(&settings) * self.scenario.trials(method) as u32
+            };
+            self.methods.iter().map(of_method).sum()
+        };
+        self.start_cost() + self.cells.iter().map(of_cell).sum::<Duration>()
     }
 
     /// About how long the switch takes to start and to end, with its controller and flow entries.
@@ -197,9 +161,8 @@ impl Job<'_> {
         let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
         let controller = controller_of(settings).and_then(Result::ok);
         let controller = controller.map_or(Duration::ZERO, |controller| controller.start_cost);
-        let line = u32::try_from(settings.line()).unwrap_or(u32::MAX);
         let bridges = self.dut.bridge_cost * settings.bridges() as u32;
-        let switches = (self.dut.start_cost + bridges) * line;
+        let switches = (self.dut.start_cost + bridges) * settings.line() as u32;
         BED_COST + switches + controller + Duration::from_secs_f64(entries)
     }
 
@@ -215,8 +178,7 @@ impl Job<'_> {
         if settings.fleet.is_some() && !self.dut.is_controller {
             return Err(CellState::NotSupported("is no controller".to_owned()));
         }
-        let fits = settings.replay.as_ref().map_or(Ok(()), |replay| (self.dut.replays)(replay));
-        let fits = fits.and_then(|()| (self.dut.check)(self.dut, settings, &self.campaign.paths));
+        let fits = (self.dut.check)(self.dut, settings, &self.campaign.paths);
         fits.map_err(CellState::NotSupported)?;
         let (threads, cores) = (usize::from(settings.workers.unwrap_or(1)), facts::cores());
         if threads > cores {
@@ -249,7 +211,7 @@ pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Vec<Job<'_>> {
     let mut jobs = Vec::new();
     for scenario in &campaign.scenarios {
         let cells = campaign.cells(scenario);
-        let methods = scenario.methods(campaign.is_quick);
+        let methods = scenario.methods();
         let floor = floor(campaign, scenario, &cells);
         let floor = Some(floor).filter(|floor| has_floor && floor.steps() > 0);
         let groups = groups(&cells);
@@ -279,15 +241,13 @@ pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Vec<Job<'_>> {
 /// The first start of the lab's own floor: the methods that have one, at the points that differ in
 /// what is sent.
 fn floor<'a>(campaign: &'a Campaign, scenario: &'a Scenario, cells: &[ScenarioCell]) -> Job<'a> {
-    let mut methods = scenario.methods(campaign.is_quick);
+    let mut methods = scenario.methods();
     methods.retain(|method| !method.floors.is_empty());
     let joined = |cell: &ScenarioCell| {
-        let mut settings = cell.settings.traffic();
-        settings.forwarding = Some(Forwarding::Flows);
+        let settings = cell.settings.traffic();
         ScenarioCell { settings, ..cell.clone() }
     };
-    let first = cells.iter().filter(|cell| cell.floor_at == cell.at);
-    let cells = first.map(joined).collect();
+    let cells = cells.iter().filter(|cell| cell.floor_at == cell.at).map(joined).collect();
     Job { campaign, scenario, dut: dut::FLOOR, start: 0, methods, cells }
 }
 
@@ -314,11 +274,9 @@ pub(super) fn head(campaign: &Campaign) -> LedgerHead {
 
 fn scenario_head(campaign: &Campaign, scenario: &Scenario) -> ScenarioResults {
     let mut cells = campaign.cells(scenario);
-    let methods = scenario.methods(campaign.is_quick);
+    let methods = scenario.methods();
     let metrics: Vec<Metric> = methods.iter().flat_map(|method| method.metrics).cloned().collect();
-    let trials = methods
-        .iter()
-        .map(|method| (method.id.to_owned(), scenario.trials(method, campaign.is_quick)));
+    let trials = methods.iter().map(|method| (method.id.to_owned(), scenario.trials(method)));
     let conditions = conditions(campaign, &cells);
     for cell in &mut cells {
         // No line has them, so that a head that is read is the same.
@@ -333,10 +291,10 @@ fn scenario_head(campaign: &Campaign, scenario: &Scenario) -> ScenarioResults {
         background: scenario.background.clone(),
         source: scenario.source.clone(),
         is_held: scenario.is_held,
-        starts: scenario.starts(campaign.is_quick),
+        starts: scenario.starts(),
         trials: trials.filter(|(_, trials)| *trials > 1).collect(),
         conditions,
-        axes: scenario.axis_infos(campaign.is_quick),
+        axes: scenario.axis_infos(),
         points: cells,
         metrics,
         plots: scenario.plots.clone(),
@@ -355,16 +313,13 @@ fn conditions(campaign: &Campaign, cells: &[ScenarioCell]) -> Coordinates {
         TestbedKind::Memory => "ports in memory",
     };
     let mut conditions = Coordinates::from([("testbed".to_owned(), testbed.to_owned())]);
-    let values = |cell: &ScenarioCell| match serde_json::to_value(&cell.settings) {
-        Ok(serde_json::Value::Object(values)) => values,
-        Ok(_) | Err(_) => serde_json::Map::new(),
-    };
-    let mut shared = cells.first().map(values).unwrap_or_default();
+    let first = cells.first().map(|cell| json!(cell.settings));
+    let mut shared = first.and_then(|first| first.as_object().cloned()).unwrap_or_default();
     // Lists, such as the flow entries, stand with the commands of each cell.
     shared.retain(|_, value| !value.is_array() && !value.is_object() && !value.is_null());
     for cell in cells {
-        let values = values(cell);
-        shared.retain(|key, value| values.get(key) == Some(value));
+        let values = json!(cell.settings);
+        shared.retain(|key, value| values[key.as_str()] == *value);
     }
     for (key, value) in shared {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -378,7 +333,7 @@ pub fn listed(campaign: &Campaign) -> String {
     let jobs = jobs(campaign, campaign.has_floor());
     let line = |(number, job): (usize, &Job<'_>)| {
         let (scenario, dut, start, at) = (&job.scenario.id, job.dut.name, job.start, job.at());
-        let line = serde_json::json!({
+        let line = json!({
             "job": number, "scenario": scenario, "dut": dut, "start": start, "at": at,
         });
         format!("{line}\n")
@@ -386,19 +341,28 @@ pub fn listed(campaign: &Campaign) -> String {
     jobs.iter().enumerate().map(line).collect()
 }
 
-/// About how long each scenario of a campaign takes, for what the switches can do: its name, the
-/// starts of switches, and the duration. A program that is not installed is found out by the run,
-/// and trials in which the machine stalls are repeated, so it is no bound.
-pub fn estimate(campaign: &Campaign) -> Vec<(String, usize, Duration)> {
-    let none = |scenario: &Scenario| (scenario.id.clone(), 0, Duration::ZERO);
-    let mut all: Vec<_> = campaign.scenarios.iter().map(none).collect();
-    for job in jobs(campaign, campaign.has_floor()).iter().filter(|job| job.check_fit().is_ok()) {
-        for (_, starts, cost) in all.iter_mut().filter(|(of, ..)| *of == job.scenario.id) {
-            *starts += usize::from(!job.is_floor());
-            *cost += job.cost();
-        }
-    }
-    all
+/// A table of the scenarios of a campaign: starts of switches, and about how long each takes. It is
+/// no bound: a program may be missing, and trials in which the machine stalls are repeated.
+pub fn planned(campaign: &Campaign) -> String {
+    let mut jobs = jobs(campaign, campaign.has_floor());
+    jobs.retain(|job| job.check_fit().is_ok());
+    let time = |duration: Duration| {
+        let seconds = duration.as_secs_f64().round() as u64;
+        format!("{:3}:{:02}\n", seconds / 60, seconds % 60)
+    };
+    let row = |name: &str, is_of: &dyn Fn(&&Job<'_>) -> bool| {
+        let starts = jobs.iter().filter(is_of).filter(|job| !job.is_floor()).count();
+        let cost = jobs.iter().filter(is_of).map(Job::cost).sum();
+        (format!("{name:24} {starts:6} starts  about {}", time(cost)), cost)
+    };
+    let scenarios = campaign.scenarios.iter();
+    let rows = scenarios.map(|of| row(&of.id, &|job| job.scenario.id == of.id).0);
+    let (all, cost) = row("all", &|_| true);
+    let further = campaign.further_limit(cost).map(|limit| {
+        let what = "further starts of headlines, until a ratio's interval is within 5 % of it:";
+        format!("{what}\n{:38} until {}", "", time(limit))
+    });
+    rows.chain([all]).chain(further).collect()
 }
 
 #[cfg(test)]

@@ -299,11 +299,10 @@ fn row(
     (!row.samples.is_empty()).then_some(row)
 }
 
-/// The values of a metric by starts: each the median of its trials. They share what the start was
-/// like, so that they are no repetitions. The first of several is the warm-up and does not count:
-/// a rule that is known beforehand, where one that looks for the steady part (MSER-5) needs fifty
-/// samples in order, and cuts each start elsewhere. `planned` are the trials of a method in each
-/// start: a start of which the warm-up alone is left has no value.
+/// The values of a metric by starts, each the median of its trials: they share what the start was
+/// like, so that they are no repetitions. The first of several is the warm-up and does not count;
+/// a rule that looks for the steady part (MSER-5) needs fifty samples in order, and cuts each start
+/// elsewhere. `planned` are the trials of a method in each start.
 fn observed(
     trials: &[TrialRecord],
     metric: &str,
@@ -314,42 +313,36 @@ fn observed(
     for one in trials.iter().filter(|trial| trial.error.is_none()).filter(is_counted) {
         let Some(value) = one.values.get(metric).copied() else { continue };
         let (low, high) = one.resolutions.get(metric).copied().unwrap_or((value, value));
-        let found = Observed { value, low, high };
-        starts.entry(one.start).or_default().push(found);
+        starts.entry(one.start).or_default().push(Observed { value, low, high });
     }
-    let start = |(start, trials): (usize, Vec<Observed>)| {
-        Observed::of_trials(&trials).map(|found| (start, found))
-    };
-    starts.into_iter().filter_map(start).collect()
+    let starts = starts.into_iter();
+    starts.filter_map(|(start, all)| Some((start, Observed::of_trials(&all)?))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::observed;
-    use crate::campaign::run::failed;
     use crate::results::TrialRecord;
 
     /// A demo once paired the four trials of each start, and so claimed twelve pairs of three.
     #[test]
     fn trials_of_a_start_are_one_value_without_the_warm_up() {
-        let trial = |start, number, value| {
-            let mut trial = failed("ping", (start, number), String::new());
-            trial.error = None;
-            trial.values.insert("ping_avg_ms".to_owned(), value);
-            trial
+        let trial = |(start, trial, value): (usize, usize, Option<f64>)| TrialRecord {
+            method: "ping".to_owned(),
+            start,
+            trial,
+            values: value.map(|value| ("ping_avg_ms".to_owned(), value)).into_iter().collect(),
+            error: value.is_none().then(|| "no answer".to_owned()),
+            ..TrialRecord::default()
         };
-        let mut trials = vec![
-            trial(0, 0, 9.0),
-            trial(0, 1, 1.0),
-            trial(0, 2, 3.0),
-            trial(0, 3, 2.0),
-            trial(1, 0, 7.0),
-            trial(2, 0, 9.0),
-            trial(2, 1, 4.0),
-        ];
-        trials[6].resolutions.insert("ping_avg_ms".to_owned(), (3.0, 5.0));
-        trials.push(failed("ping", (1, 1), "no answer".to_owned()));
-        trials.push(failed("ping", (3, 0), "no answer".to_owned()));
+        let of_start = |start, values: &[Option<f64>]| -> Vec<TrialRecord> {
+            (0..).zip(values).map(|(number, value)| trial((start, number, *value))).collect()
+        };
+        let mut trials = of_start(0, &[Some(9.0), Some(1.0), Some(3.0), Some(2.0)]);
+        trials.extend(of_start(1, &[Some(7.0), None]));
+        trials.extend(of_start(2, &[Some(9.0), Some(4.0)]));
+        trials.extend(of_start(3, &[None]));
+        trials[7].resolutions.insert("ping_avg_ms".to_owned(), (3.0, 5.0));
         let values = |trials: &[TrialRecord], planned| -> Vec<(usize, f64)> {
             let found = observed(trials, "ping_avg_ms", |_| planned);
             found.iter().map(|(at, one)| (*at, one.value)).collect()

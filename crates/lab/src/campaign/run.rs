@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use programs::cancel::{Budget, Cancel, Stopped};
-use programs::tools::Program;
+use programs::cancel::{Cancel, Stopped};
+use programs::tools::{Missing, Program};
 
 use super::job::{Campaign, Job, controller_of, head, jobs};
 use super::ledger::{self, LedgerError, LedgerLine, Stamped};
 use super::record::{Place, Record};
+use super::scenario::Scenario;
 use crate::dut::Dut;
 use crate::facts::{Machine, now_utc};
 use crate::names::distinct;
@@ -29,8 +30,6 @@ mod trial;
 mod turn;
 
 use conditions::check_part;
-#[cfg(test)]
-pub(super) use trial::failed;
 use turn::Started;
 
 /// Why a campaign yields nothing.
@@ -68,17 +67,15 @@ struct Run<'a> {
     campaign: &'a Campaign,
     outside: &'a Outside<'a>,
     cancel: &'a Cancel,
-    budget: Budget,
     clock: Instant,
     ledger: File,
     /// All that is known, of earlier parts of the campaign too.
     record: Record,
     progress: RunProgress,
     drawn: Instant,
-    /// Switches and controllers whose programs are there: each was asked for its version once.
-    installed: BTreeSet<&'static str>,
-    /// Switches that wait for their next turn where one start serves all of them, by their first
-    /// point.
+    /// The switches and controllers of which a program is not installed, with the remedy.
+    missing: BTreeMap<&'static str, Missing>,
+    /// Switches that wait for their next turn of one start, by their first point.
     held: BTreeMap<Place, Started>,
 }
 
@@ -109,13 +106,14 @@ fn execute_with(
             return Err(CampaignError::NoJob(job, of));
         }
     }
+    let (programs, missing) = programs(campaign);
     let switch = |dut: &&Dut| DutInfo { name: dut.name.to_owned(), about: dut.about.to_owned() };
     let part = RunPart {
         started: now_utc(),
-        command: campaign.command.clone(),
+        command: std::env::args().collect(),
         weir: env!("CARGO_PKG_VERSION").to_owned(),
         machine: outside.machine.clone(),
-        programs: programs(campaign),
+        programs,
         switches: campaign.duts.iter().map(switch).collect(),
         starts: campaign.starts,
         job: campaign.job.map(|job| (job, of)),
@@ -124,6 +122,7 @@ fn execute_with(
     };
     let (ledger, record) = open(campaign, &part)?;
     let mut run = Run::new(campaign, ledger, record, cancel, outside);
+    run.missing = missing;
     run.log(LedgerLine::Part(Box::new(part)))?;
     for note in &campaign.notes {
         run.note(note.clone())?;
@@ -155,29 +154,22 @@ fn open(campaign: &Campaign, part: &RunPart) -> Result<(File, Record), CampaignE
     Ok((ledger, record))
 }
 
-/// Every program that takes part, once: those of the switches, of the controllers that the cells
-/// name, and those that the methods measure with, as far as they are installed.
-fn programs(campaign: &Campaign) -> Vec<Program> {
-    let mut programs: Vec<Program> = Vec::new();
-    for dut in &campaign.duts {
-        programs.extend((dut.programs)(dut, &campaign.paths).unwrap_or_default());
-    }
-    let mut controllers = BTreeSet::new();
-    for scenario in &campaign.scenarios {
-        for cell in scenario.cells(campaign.is_quick) {
-            let Some(Ok(controller)) = controller_of(&cell.settings) else { continue };
-            if controllers.insert(controller.name) {
-                let found = (controller.programs)(controller, &campaign.paths);
-                programs.extend(found.unwrap_or_default());
-            }
+/// The programs of the switches, of the controllers that the cells name, and of the methods, each
+/// asked for its version once; and the switches and controllers that lack one.
+fn programs(campaign: &Campaign) -> (Vec<Program>, BTreeMap<&'static str, Missing>) {
+    let (mut programs, mut missing, mut asked) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+    let cells = campaign.scenarios.iter().flat_map(Scenario::cells);
+    let controllers = cells.filter_map(|cell| controller_of(&cell.settings)?.ok());
+    let all = campaign.duts.iter().copied().chain(controllers);
+    for dut in all.filter(|dut| asked.insert((dut.name, dut.is_controller))) {
+        match (dut.programs)(dut, &campaign.paths) {
+            Ok(found) => programs.extend(found),
+            Err(why) => drop(missing.insert(dut.name, why)),
         }
     }
-    for scenario in &campaign.scenarios {
-        for method in scenario.methods(campaign.is_quick) {
-            programs.extend(method.tools.iter().filter_map(|tool| tool.program().ok()));
-        }
-    }
-    distinct(programs)
+    let methods = campaign.scenarios.iter().flat_map(Scenario::methods);
+    programs.extend(methods.flat_map(|one| one.tools).filter_map(|tool| tool.program().ok()));
+    (distinct(programs), missing)
 }
 
 impl<'a> Run<'a> {
@@ -192,13 +184,12 @@ impl<'a> Run<'a> {
             campaign,
             outside,
             cancel,
-            budget: Budget::start(campaign.limit),
             clock: Instant::now(),
             ledger,
             record,
             progress: RunProgress::new(0, true),
             drawn: Instant::now(),
-            installed: BTreeSet::new(),
+            missing: BTreeMap::new(),
             held: BTreeMap::new(),
         }
     }

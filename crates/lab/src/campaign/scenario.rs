@@ -5,10 +5,10 @@
 //! value in the order of the axes. Everything is read and checked before anything is started; an
 //! error names line and column, or the cell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -74,9 +74,6 @@ pub struct Scenario {
     /// The text that it was read from.
     #[serde(skip)]
     pub source: String,
-    /// Settings of the command line, which hold in every cell.
-    #[serde(skip)]
-    set: Settings,
 }
 
 /// Beginning of a line behind a scenario's text for a setting of the command line.
@@ -157,8 +154,7 @@ impl Axis {
         }
         all.extend(named.into_iter().map(|value| (value.name, value.set)));
         let (values, sets): (Vec<String>, Vec<Settings>) = all.into_iter().unzip();
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = values.iter().find(|value| !seen.insert(*value)) {
+        if let Some(twice) = names::twice(values.iter().map(String::as_str)) {
             return Err(format!("the axis {name:?} has {twice:?} twice"));
         }
         if values.is_empty() {
@@ -204,32 +200,33 @@ impl Scenario {
         let mut scenario: Self =
             read.map_err(|error| ScenarioError(names::explained(&error).trim_end().to_owned()))?;
         text.clone_into(&mut scenario.source);
-        scenario.check()?;
+        let id = &scenario.id;
+        scenario.check().map_err(|what| ScenarioError(format!("{id}: {what}")))?;
+        scenario.check_settings()?;
         Ok(scenario)
     }
 
-    fn check(&self) -> Result<(), ScenarioError> {
-        let wrong = |what: String| Err(ScenarioError(format!("{}: {what}", self.id)));
+    /// The first mistake but those in the settings of a cell.
+    fn check(&self) -> Result<(), String> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if self.id.is_empty() || !self.id.chars().all(is_name) {
-            return wrong("an id has letters, digits, - and _ only".to_owned());
+            return Err("an id has letters, digits, - and _ only".to_owned());
         }
         if self.methods.is_empty() {
-            return wrong("a scenario has a method at least".to_owned());
+            return Err("a scenario has a method at least".to_owned());
         }
         if let Some(name) = self.methods.iter().find(|name| method::find(name).is_none()) {
             let known = method::ALL.iter().map(|method| method.id);
-            return wrong(names::unknown("method", name, known));
+            return Err(names::unknown("method", name, known));
         }
         if let Some(method) = self.quick.methods.iter().find(|one| !self.methods.contains(one)) {
-            return wrong(format!("quick.methods: {method:?} is none of the methods"));
+            return Err(format!("quick.methods: {method:?} is none of the methods"));
         }
         if let Some((axis, _)) = self.quick.axes.iter().find(|(_, values)| values.is_empty()) {
-            return wrong(format!("quick.axes: {axis} is left no value"));
+            return Err(format!("quick.axes: {axis} is left no value"));
         }
-        let mut seen = BTreeSet::new();
-        if let Some((twice, _)) = self.axes.iter().find(|(axis, _)| !seen.insert(&axis.name)) {
-            return wrong(format!("the axis {:?} is there twice", twice.name));
+        if let Some(axis) = names::twice(self.axes.iter().map(|(axis, _)| &*axis.name)) {
+            return Err(format!("the axis {axis:?} is there twice"));
         }
         let has = |axis: &String, value: &String| {
             self.axes.iter().any(|(info, _)| info.name == *axis && info.values.contains(value))
@@ -241,21 +238,26 @@ impl Scenario {
         if let Some((axis, value)) =
             published.chain(left_out).chain(quick).find(|(axis, value)| !has(axis, value))
         {
-            return wrong(format!("no axis {axis:?} has the value {value:?}"));
+            return Err(format!("no axis {axis:?} has the value {value:?}"));
         }
-        let metrics = self.methods(false).into_iter().flat_map(|method| method.metrics);
+        let metrics = self.methods().into_iter().flat_map(|method| method.metrics);
         let metrics: Vec<&str> = metrics.map(|metric| &*metric.id).collect();
         let named = self.published.iter().map(|figure| &figure.metric);
         let mut named = named.chain(self.plots.iter().map(|plot| &plot.metric));
         if let Some(metric) = named.find(|id| !metrics.contains(&id.as_str())) {
-            return wrong(names::unknown("metric", metric, metrics));
+            return Err(names::unknown("metric", metric, metrics));
         }
         for (name, table) in self.of_methods.iter().chain(&self.quick.of_methods) {
-            if let Err(why) = self.check_table(name, table) {
-                return wrong(format!("[method.{name}]: {why}"));
+            let wrong = |why: &str| Err(format!("[method.{name}]: {why}"));
+            if !self.methods.contains(name) {
+                return wrong("it is none of the methods");
             }
+            if table.set.setup() != Settings::default() {
+                return wrong("set-up is the same for all methods");
+            }
+            table.set.check().map_err(|error| format!("[method.{name}]: set: {error}"))?;
         }
-        self.check_settings()
+        Ok(())
     }
 
     /// The first mistake in the settings of a cell, with the line where key and value stand in one,
@@ -270,56 +272,57 @@ impl Scenario {
             let line = line.unwrap_or_default();
             ScenarioError(format!("{}, {line}{at:?}: {error}", self.id))
         };
-        for cell in [false, true].into_iter().flat_map(|is_quick| self.cells(is_quick)) {
+        for cell in self.cells().into_iter().chain(self.clone().quick().cells()) {
             cell.settings.check().map_err(|error| place(error, &cell.at))?;
         }
         Ok(())
     }
 
-    /// The mistake in the table of a method.
-    fn check_table(&self, name: &String, table: &MethodTable) -> Result<(), String> {
-        if !self.methods.contains(name) {
-            return Err("it is none of the methods".to_owned());
+    /// Its quick form: fewer starts, methods and values, and shorter trials.
+    pub fn quick(mut self) -> Self {
+        let Quick { starts, methods, axes, settings, of_methods } = std::mem::take(&mut self.quick);
+        self.starts = starts.or(Some(self.starts().min(QUICK_STARTS)));
+        self.methods.retain(|name| methods.is_empty() || methods.contains(name));
+        self.settings.overlay(&settings);
+        for (name, table) in of_methods {
+            let of_method = self.of_methods.entry(name).or_default();
+            of_method.trials = table.trials.or(of_method.trials);
+            of_method.set.overlay(&table.set);
         }
-        if table.set.setup() != Settings::default() {
-            return Err("set-up is the same for all methods".to_owned());
+        for axis in &mut self.axes {
+            if let Some(left) = axes.get(&axis.0.name) {
+                leave(axis, |value| left.contains(value));
+            }
         }
-        table.set.check().map_err(|error| format!("set: {error}"))
+        self
     }
 
     /// Settings with which a method measures a cell.
-    pub fn settings_of(&self, method: &Method, cell: &Settings, is_quick: bool) -> Settings {
+    pub fn settings_of(&self, method: &Method, cell: &Settings) -> Settings {
         let mut settings = cell.clone();
-        for table in self.tables(method, is_quick) {
+        if let Some(table) = self.of_methods.get(method.id) {
             settings.overlay(&table.set);
         }
-        settings.overlay(&self.set.traffic());
         settings
     }
 
     /// Trials of a method in each start.
-    pub fn trials(&self, method: &Method, is_quick: bool) -> usize {
-        self.tables(method, is_quick).filter_map(|table| table.trials).last().unwrap_or(1)
+    pub fn trials(&self, method: &Method) -> usize {
+        self.of_methods.get(method.id).and_then(|table| table.trials).unwrap_or(1)
     }
 
-    fn tables(&self, method: &Method, is_quick: bool) -> impl Iterator<Item = &MethodTable> {
-        let quick = self.quick.of_methods.get(method.id).filter(|_| is_quick);
-        self.of_methods.get(method.id).into_iter().chain(quick)
-    }
-
-    /// The methods, in order; with `is_quick` those that the quick form leaves.
-    pub fn methods(&self, is_quick: bool) -> Vec<&'static Method> {
-        let all = !is_quick || self.quick.methods.is_empty();
-        let left = self.methods.iter().filter(|name| all || self.quick.methods.contains(name));
-        left.filter_map(|name| method::find(name)).collect()
+    /// The methods, in order.
+    pub fn methods(&self) -> Vec<&'static Method> {
+        self.methods.iter().filter_map(|name| method::find(name)).collect()
     }
 
     /// Leaves some values of an axis, each text one of them or several with commas between; false
     /// where the scenario has no such axis. A value that the axis does not have is an error.
     pub fn restrict(&mut self, axis: &str, texts: &[&str]) -> Result<bool, ScenarioError> {
-        let Some((info, sets)) = self.axes.iter_mut().find(|(info, _)| info.name == axis) else {
+        let Some(of_axis) = self.axes.iter_mut().find(|(info, _)| info.name == axis) else {
             return Ok(false);
         };
+        let info = &of_axis.0;
         let has = |text: &str| info.values.iter().any(|value| value == text);
         let values = texts.iter().flat_map(|text| match has(text) {
             true => vec![*text],
@@ -333,49 +336,48 @@ impl Scenario {
         }
         // Values that are written out stand in place of those of the quick form too.
         self.quick.axes.remove(axis);
-        let mut is_left = info.values.iter().map(|value| left.contains(&value.as_str()));
-        sets.retain(|_| is_left.next().unwrap_or_default());
-        info.values.retain(|value| left.contains(&value.as_str()));
+        leave(of_axis, |value| left.contains(&value.as_str()));
         Ok(true)
     }
 
-    /// Sets keys of the settings in every cell, each by `KEY=VALUE`; a value is TOML's, or a text
-    /// without quotes. Keys of a table come after all others and at once, so that their order is
-    /// of no matter. A workload takes the place of what is made, unless that is asked for too. It
-    /// is an error where points of the axes no longer differ.
+    /// Sets keys of the settings, or of a table of them, in every cell, each by `KEY=VALUE`; a
+    /// value is TOML's, or a text without quotes. A workload takes the place of what is made,
+    /// unless that is asked for too. Points of the axes that no longer differ are an error.
     pub fn set(&mut self, all: &[String]) -> Result<(), ScenarioError> {
         if all.is_empty() {
             return Ok(());
         }
-        let before = self.cells(false);
-        let wrong =
-            |text: &str, why: &str| ScenarioError(format!("--set {text}: {}", why.trim_end()));
-        let mut tables = BTreeMap::<&str, (Vec<&str>, toml::Table)>::new();
+        let (before, mut keys) = (self.cells(), BTreeMap::new());
         for text in all {
+            let wrong = |why: &str| ScenarioError(format!("--set {text}: {}", why.trim_end()));
             let Some((key, value)) = text.split_once('=') else {
-                return Err(wrong(text, "write KEY=VALUE, for example duration_s=5"));
+                return Err(wrong("write KEY=VALUE, for example duration_s=5"));
             };
             let read = format!("value = {value}").parse::<toml::Table>().ok();
-            let value = read.and_then(|mut table| table.remove("value"));
-            let value = value.unwrap_or_else(|| text[key.len() + 1..].into());
-            if let Some((table @ ("replay" | "fleet"), key)) = key.split_once('.') {
-                let (texts, keys) = tables.entry(table).or_default();
-                texts.push(text);
-                keys.insert(key.to_owned(), value);
-            } else {
-                let table = toml::Table::from_iter([(key.to_owned(), value)]);
-                let set = Settings::deserialize(table);
-                self.set.overlay(&set.map_err(|error| wrong(text, &names::explained(&error)))?);
+            let read = read.and_then(|mut table| table.remove("value"));
+            let one = BTreeMap::from([(key, read.unwrap_or_else(|| value.into()))]);
+            with_keys(&Settings::default(), &one, true).map_err(|why| wrong(&why))?;
+            let is_of_fleet = key.starts_with("fleet.");
+            if is_of_fleet && before.iter().any(|cell| cell.settings.fleet.is_none()) {
+                return Err(wrong(&format!("{} loads no controller", self.id)));
             }
+            keys.extend(one);
             // A reader of the results finds it where the scenario is.
             self.source += &format!("\n{SET_LINE}{text}");
         }
-        for (table, (texts, keys)) in tables {
-            let set = self.set_table(table, &keys);
-            set.map_err(|why| wrong(&texts.join(" --set "), &why))?;
+        let is_workload = ["replay.folder", "replay.name"].iter().any(|key| keys.contains_key(key));
+        let axes = self.axes.iter_mut().flat_map(|(_, sets)| sets);
+        let methods = self.of_methods.values_mut().chain(self.quick.of_methods.values_mut());
+        let others = axes.chain(methods.map(|table| &mut table.set));
+        let others = others.chain([&mut self.quick.settings]).map(|settings| (settings, false));
+        for (settings, is_base) in others.chain([(&mut self.settings, true)]) {
+            if let Some(replay) = settings.replay.as_mut().filter(|_| is_workload) {
+                (replay.flows, replay.entries) = (None, None);
+            }
+            *settings = with_keys(settings, &keys, is_base).map_err(ScenarioError)?;
         }
         let mut known: BTreeMap<String, &ScenarioCell> = BTreeMap::new();
-        for (cell, after) in before.iter().zip(self.cells(false)) {
+        for (cell, after) in before.iter().zip(self.cells()) {
             let other = *known.entry(format!("{:?}", after.settings)).or_insert(cell);
             if other.settings != cell.settings {
                 let (one, other) = (&other.at, &cell.at);
@@ -386,67 +388,31 @@ impl Scenario {
         self.check_settings()
     }
 
-    /// Sets keys of a table, `replay` or `fleet`.
-    fn set_table(&mut self, table: &str, keys: &toml::Table) -> Result<(), String> {
-        if table == "replay" {
-            self.settings.replay.get_or_insert_default();
-        } else if self.cells(false).iter().any(|cell| cell.settings.fleet.is_none()) {
-            return Err(format!("{} loads no controller", self.id));
-        }
-        let axes = self.axes.iter_mut().flat_map(|(_, sets)| sets);
-        let others = [&mut self.settings, &mut self.quick.settings, &mut self.set];
-        for settings in others.into_iter().chain(axes) {
-            match table {
-                "replay" => set_in_table(&mut settings.replay, keys)?,
-                _ => set_in_table(&mut settings.fleet, keys)?,
-            }
-        }
-        Ok(())
-    }
-
     /// Starts of each switch in each cell.
-    pub fn starts(&self, is_quick: bool) -> usize {
-        let starts = self.starts.unwrap_or(STARTS);
-        let quick = self.quick.starts.unwrap_or(starts.min(QUICK_STARTS));
-        if is_quick { quick } else { starts }
+    pub fn starts(&self) -> usize {
+        self.starts.unwrap_or(STARTS)
     }
 
-    /// The axes, with the values that are left.
-    pub fn axis_infos(&self, is_quick: bool) -> Vec<AxisInfo> {
-        let mut infos: Vec<AxisInfo> = self.axes.iter().map(|(info, _)| info.clone()).collect();
-        for AxisInfo { name, values, .. } in &mut infos {
-            values.retain(|value| self.has_value(name, value, is_quick));
-        }
-        infos
-    }
-
-    fn has_value(&self, axis: &str, value: &String, is_quick: bool) -> bool {
-        let quick = self.quick.axes.get(axis).filter(|_| is_quick);
-        quick.is_none_or(|left| left.contains(value))
+    /// The axes.
+    pub fn axis_infos(&self) -> Vec<AxisInfo> {
+        self.axes.iter().map(|(info, _)| info.clone()).collect()
     }
 
     /// The cells; the last axis runs fastest.
-    pub fn cells(&self, is_quick: bool) -> Vec<ScenarioCell> {
-        let mut base = self.settings.clone();
-        if is_quick {
-            base.overlay(&self.quick.settings);
-        }
-        let mut cells = vec![ScenarioCell { settings: base, ..ScenarioCell::default() }];
-        for (AxisInfo { name: axis, values, .. }, sets) in &self.axes {
-            let left: Vec<(&String, &Settings)> = values
-                .iter()
-                .zip(sets)
-                .filter(|(value, _)| self.has_value(axis, value, is_quick))
-                .collect();
+    pub fn cells(&self) -> Vec<ScenarioCell> {
+        let settings = self.settings.clone();
+        let mut cells = vec![ScenarioCell { settings, ..ScenarioCell::default() }];
+        for (AxisInfo { name, values, .. }, sets) in &self.axes {
             let with = |cell: &ScenarioCell, value: &String, set: &Settings| {
                 let mut cell = cell.clone();
-                cell.at.insert(axis.clone(), value.clone());
+                cell.at.insert(name.clone(), value.clone());
                 cell.settings.overlay(set);
                 cell
             };
+            let all = values.iter().zip(sets);
             cells = cells
                 .iter()
-                .flat_map(|cell| left.iter().map(move |(value, set)| with(cell, value, set)))
+                .flat_map(|cell| all.clone().map(move |(value, set)| with(cell, value, set)))
                 .collect();
         }
         let without = |cell: &ScenarioCell| -> Vec<&Coordinates> {
@@ -459,10 +425,16 @@ impl Scenario {
         for cell in &mut cells {
             let duts = without(cell).into_iter().filter_map(|point| point.get(DUT)).cloned();
             cell.without = duts.collect();
-            cell.settings.overlay(&self.set);
         }
         cells
     }
+}
+
+/// Leaves some values of an axis.
+fn leave((info, sets): &mut (AxisInfo, Vec<Settings>), is_left: impl Fn(&String) -> bool) {
+    let mut left = info.values.iter().map(&is_left);
+    sets.retain(|_| left.next().unwrap_or_default());
+    info.values.retain(is_left);
 }
 
 /// Offset of a text that a key has as its value, or as one of an axis of that key.
@@ -495,19 +467,32 @@ fn offset_of(value: &Spanned<DeValue<'_>>, is_its: bool, key: &str, text: &str) 
     (is_its && is_text).then(|| value.span().start)
 }
 
-/// Sets keys of a table of the settings, where there is one.
-fn set_in_table<T: Serialize + DeserializeOwned>(
-    of: &mut Option<T>,
-    keys: &toml::Table,
-) -> Result<(), String> {
-    let Some(old) = of else { return Ok(()) };
-    let mut table = toml::Table::try_from(old).map_err(|error| error.to_string())?;
-    if keys.contains_key("folder") || keys.contains_key("name") {
-        table.retain(|key, _| key != "flows" && key != "entries");
+/// Settings with keys set, `KEY` or `TABLE.KEY`; those that are no base have only the keys and
+/// tables set that they have.
+fn with_keys(
+    settings: &Settings,
+    keys: &BTreeMap<&str, toml::Value>,
+    is_base: bool,
+) -> Result<Settings, String> {
+    let mut all = toml::Table::try_from(settings).map_err(|error| error.to_string())?;
+    for (key, value) in keys {
+        let (name, inner) = match key.split_once('.') {
+            Some((table, key)) => (table, Some(key)),
+            None => (*key, None),
+        };
+        if !is_base && !all.contains_key(name) {
+            continue;
+        }
+        let (table, key) = match inner {
+            Some(key) => (all.entry(name).or_insert(toml::Table::new().into()).as_table_mut(), key),
+            None => (Some(&mut all), name),
+        };
+        // Each key was read by itself, so that a key of a table has one.
+        if let Some(table) = table {
+            table.insert(key.to_owned(), value.clone());
+        }
     }
-    table.extend(keys.clone());
-    *of = Some(T::deserialize(table).map_err(|error| names::explained(&error))?);
-    Ok(())
+    Settings::deserialize(all).map_err(|error| names::explained(&error))
 }
 
 #[cfg(test)]
@@ -557,15 +542,16 @@ value = 120.0
     #[test]
     fn cells_are_the_points_of_the_axes() {
         let scenario = Scenario::from_toml(TEXT).unwrap();
-        let cells = scenario.cells(false);
+        let cells = scenario.cells();
         assert_eq!(cells.len(), 5, "one of six is left out");
         assert_eq!(cells[1].at["table"], "a hundred");
         assert_eq!(cells[1].settings.flow_count(), 101);
-        assert_eq!((scenario.starts(false), scenario.starts(true)), (3, 2));
-        let quick = scenario.cells(true);
+        let quick = scenario.clone().quick();
+        assert_eq!((scenario.starts(), quick.starts()), (3, 2));
+        assert_eq!(quick.axis_infos()[0].values, ["64"]);
+        let quick = quick.cells();
         assert_eq!(quick.len(), 2);
         assert_eq!(quick[0].settings.duration_s(), 0.1);
-        assert_eq!(scenario.axis_infos(true)[0].values, ["64"]);
     }
 
     #[test]
@@ -573,7 +559,7 @@ value = 120.0
         let mut scenario = Scenario::from_toml(TEXT).unwrap();
         assert!(scenario.restrict("frame_size", &["128"]).unwrap());
         assert!(!scenario.restrict("size", &["128"]).unwrap());
-        assert_eq!(scenario.axis_infos(true)[0].values, ["128"]);
+        assert_eq!(scenario.clone().quick().axis_infos()[0].values, ["128"]);
         assert!(
             scenario.restrict("table", &["some"]).unwrap_err().to_string().contains("one entry")
         );
@@ -585,11 +571,12 @@ value = 120.0
             + "[[without]]\ndut = \"ovs\"\ntable = \"one entry\"\n\
                [method.delay]\ntrials = 2\nset = { rate_pps = 7.0 }\n\
                [quick.method.delay]\nset = { rate_pps = 9.0 }\n";
-        let scenario = Scenario::from_toml(&text).unwrap();
-        let (method, cells) = (scenario.methods(false)[0], scenario.cells(false));
-        let rate = |is_quick| scenario.settings_of(method, &cells[0].settings, is_quick).rate_pps;
-        assert_eq!((rate(false), rate(true)), (Some(7.0), Some(9.0)));
-        assert_eq!(scenario.trials(method, true), 2);
+        let whole = Scenario::from_toml(&text).unwrap();
+        let (method, cells) = (whole.methods()[0], whole.cells());
+        let rate = |of: &Scenario| of.settings_of(method, &cells[0].settings).rate_pps;
+        let quick = whole.clone().quick();
+        assert_eq!((rate(&whole), rate(&quick)), (Some(7.0), Some(9.0)));
+        assert_eq!(quick.trials(method), 2);
         assert_eq!((&cells[0].without[..], cells[1].without.len()), (&["ovs".to_owned()][..], 0));
         let set_up = text.replace("rate_pps = 7.0", "workers = 2");
         assert!(Scenario::from_toml(&set_up).unwrap_err().to_string().contains("set-up"));
@@ -603,8 +590,8 @@ value = 120.0
             scenario.set(&all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
         };
         set(&mut scenario, &["duration_s=0.5", "port_rate=100M"]).unwrap();
-        let (method, cells) = (scenario.methods(false)[0], scenario.cells(true));
-        let settings = scenario.settings_of(method, &cells[0].settings, true);
+        let quick = scenario.clone().quick();
+        let settings = quick.settings_of(quick.methods()[0], &quick.cells()[0].settings);
         assert_eq!((settings.duration_s(), settings.port_rate().to_string()), (0.5, "100M".into()));
         assert!(scenario.source.ends_with("\n# --set duration_s=0.5\n# --set port_rate=100M"));
         for (text, why) in [
@@ -630,7 +617,7 @@ value = 120.0
             set(&mut replay.clone(), all).unwrap_err();
         }
         set(&mut replay, &["replay.folder=/w", "replay.name=\"acl\""]).unwrap();
-        let cells = replay.cells(false);
+        let cells = replay.cells();
         let of = |at: usize| cells[at].settings.replay.clone().unwrap();
         assert_eq!((of(0).name.as_deref(), of(0).flows), (Some("acl"), None));
         assert_eq!((of(0).number_at, of(1).number_at), (Some(26), None));

@@ -1,4 +1,4 @@
-//! `weir lab run` and `weir lab show`.
+//! `weir lab run`, and `weir lab gather` of what several machines have run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,15 @@ use programs::scratch::FolderLock;
 
 use super::{OutputArgs, PathArgs, TestbedArg, shown, testbed_kind, write_whole};
 use crate::campaign::catalogue;
-use crate::campaign::job::{Campaign, estimate};
+use crate::campaign::gather::gather;
+use crate::campaign::job::{Campaign, planned};
 use crate::campaign::ledger;
 use crate::campaign::run::{CampaignError, execute};
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
+use crate::names::twice;
 use crate::present::{FORMS, json, page};
 use crate::results::Results;
-use crate::service::ProgramPaths;
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -29,6 +30,12 @@ Examples:
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --out results --resume";
+
+pub(super) const JOBS_EXAMPLES: &str = "\
+Examples:
+  weir lab jobs E4 --dut weir,ovs --quick
+  weir lab run E4 --dut weir,ovs --quick --job 0 --out jobs/0
+  weir lab gather --out /tmp/e4 jobs/*";
 
 /// The page of a run in its folder.
 const PAGE: &str = "report.html";
@@ -94,11 +101,15 @@ pub(super) struct SelectionArgs {
     set: Vec<String>,
 }
 
-/// Prints the file of a scenario.
-pub(super) fn show(scenario: &str) -> Result<ExitCode> {
-    let found = catalogue::find(scenario)?;
-    files::print(&found.into_iter().map(|scenario| scenario.source).collect::<String>())?;
-    Ok(ExitCode::SUCCESS)
+/// Ledgers to gather.
+#[derive(Args, Debug)]
+#[command(after_help = JOBS_EXAMPLES)]
+pub(super) struct GatherArgs {
+    /// Folders that `weir lab run --job` wrote, or their trials.jsonl under any name
+    #[arg(required = true)]
+    ledger: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The scenarios of a name, an evaluation or a file.
@@ -113,16 +124,12 @@ fn scenarios(name: &str) -> Result<Vec<Scenario>> {
     Ok(vec![Scenario::from_toml(&text).with_context(place)?])
 }
 
-fn duts(names: &[String]) -> Result<Vec<&'static Dut>> {
-    let mut duts: Vec<&'static Dut> = Vec::new();
-    for name in names {
-        let dut = dut::named(name)?;
-        if duts.iter().any(|other| other.name == dut.name) {
-            bail!("the switch under test {name:?} is named twice");
-        }
-        duts.push(dut);
+fn duts(words: &[String]) -> Result<Vec<&'static Dut>> {
+    let duts = words.iter().map(|word| dut::named(word)).collect::<Result<Vec<_>>>()?;
+    match twice(duts.iter().map(|dut| dut.name)) {
+        Some(name) => bail!("the switch under test {name:?} is named twice"),
+        None => Ok(duts),
     }
-    Ok(duts)
 }
 
 /// Leaves the values that the options name of an axis, in each scenario that has it.
@@ -147,24 +154,25 @@ fn restrict(all: &mut [Scenario], only: &[String]) -> Result<()> {
 }
 
 impl SelectionArgs {
-    /// A campaign of what was chosen; it measures into the folder `out`.
-    pub(super) fn campaign(&self, paths: ProgramPaths, out: PathBuf) -> Result<Campaign> {
-        let mut all: Vec<Scenario> = Vec::new();
-        for name in &self.scenario {
-            for scenario in scenarios(name)? {
-                if all.iter().any(|other| other.id == scenario.id) {
-                    bail!("the scenario {:?} is named twice", scenario.id);
-                }
-                all.push(scenario);
-            }
+    /// A campaign of what was chosen.
+    pub(super) fn campaign(&self) -> Result<Campaign> {
+        let all = self.scenario.iter().map(|name| scenarios(name));
+        let mut all = all.collect::<Result<Vec<_>>>()?.concat();
+        if let Some(id) = twice(all.iter().map(|scenario| &*scenario.id)) {
+            bail!("the scenario {id:?} is named twice");
         }
         restrict(&mut all, &self.only)?;
         all.iter_mut().try_for_each(|scenario| scenario.set(&self.set))?;
-        let (duts, kind) = (duts(&self.dut)?, testbed_kind(self.testbed)?);
+        if self.quick {
+            all = all.into_iter().map(Scenario::quick).collect();
+        }
         let campaign = Campaign {
+            scenarios: all,
+            duts: duts(&self.dut)?,
             is_quick: self.quick,
             starts: self.starts.map(usize::from),
-            ..Campaign::new(all, duts, kind, paths, out)
+            kind: testbed_kind(self.testbed)?,
+            ..Campaign::default()
         };
         campaign.check_size()?;
         Ok(campaign)
@@ -173,62 +181,51 @@ impl SelectionArgs {
 
 impl CampaignArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let (paths, out) = (self.paths.resolve()?, self.output.out.clone());
-        let mut campaign = self.selection.campaign(paths, out)?;
+        let campaign = Campaign {
+            limit: self.budget.map(Duration::from_secs),
+            paths: self.paths.resolve()?,
+            is_resumed: self.resume,
+            job: self.job,
+            ..self.selection.campaign()?
+        };
         dut::ensure_given(&campaign.duts, &campaign.paths)?;
-        campaign.limit = self.budget.map(Duration::from_secs);
         if self.dry {
-            files::print(&plan(&campaign))?;
-            return Ok(ExitCode::SUCCESS);
+            return super::printed(&planned(&campaign));
         }
-        (campaign.is_resumed, campaign.job) = (self.resume, self.job);
-        campaign.quiet = self.output.quiet;
-        carry_out(&campaign, &self.output, &cancel)
+        carry_out(campaign, &self.output)
     }
 }
 
-/// Estimates as a table.
-fn plan(campaign: &Campaign) -> String {
-    let estimates = estimate(campaign);
-    let time = |duration: Duration| {
-        let seconds = duration.as_secs_f64().round() as u64;
-        format!("{:3}:{:02}\n", seconds / 60, seconds % 60)
-    };
-    let row = |name: &str, starts: usize, duration: Duration| {
-        format!("{name:24} {starts:6} starts  about {}", time(duration))
-    };
-    let rows = estimates.iter().map(|(name, starts, cost)| row(name, *starts, *cost));
-    let starts = estimates.iter().map(|(_, starts, _)| starts).sum();
-    let duration = estimates.iter().map(|(.., cost)| *cost).sum();
-    let further = campaign.further_limit(duration).map(|limit| {
-        let what = "further starts of headlines, until a ratio's interval is within 5 % of it:";
-        format!("{what}\n{:38} until {}", "", time(limit))
-    });
-    rows.chain([row("all", starts, duration)]).chain(further).collect()
+impl GatherArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let _lock = take_folder(&self.output.out)?;
+        let (results, missing) = gather(&self.ledger, &self.output.out)?;
+        publish(&results, &self.output)?;
+        missing.iter().for_each(|one| files::eprint_line(format_args!("{one}")));
+        let is_whole = missing.is_empty() && results.is_whole();
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
 }
 
 /// Makes the folder of a run and takes it for this one.
-pub(super) fn take_folder(folder: &Path) -> Result<FolderLock> {
+fn take_folder(folder: &Path) -> Result<FolderLock> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     Ok(FolderLock::take(folder)?)
 }
 
-/// Measures, and publishes what was found.
-pub(super) fn carry_out(
-    campaign: &Campaign,
-    output: &OutputArgs,
-    cancel: &Cancel,
-) -> Result<ExitCode> {
+/// Measures into the folder of the output, and publishes what was found.
+pub(super) fn carry_out(campaign: Campaign, output: &OutputArgs) -> Result<ExitCode> {
+    let cancel = Cancel::on_signals().context("cannot catch signals")?;
     let _lock = take_folder(&output.out)?;
+    let campaign = Campaign { folder: output.out.clone(), quiet: output.quiet, ..campaign };
     let draw = |results: &Results, state: Option<&str>| {
         if campaign.job.is_none() {
             // The page at the end says why it cannot be written.
             let _ = write_whole(&output.out.join(PAGE), &page(results, state));
         }
     };
-    let is_good = match execute(campaign, cancel, &draw) {
+    let is_good = match execute(&campaign, &cancel, &draw) {
         Ok((_, fault)) if campaign.job.is_some() => {
             files::print(&format!("{}\n", shown(&output.out.join(ledger::NAME))))?;
             fault.iter().for_each(|why| files::eprint_line(format_args!("{why}")));
@@ -252,7 +249,7 @@ pub(super) fn carry_out(
 
 /// Shows the results, then writes the page: what was measured is seen even when the disk is full,
 /// and written even when nobody reads it.
-pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
+fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let is_terminal = output.format.name == FORMS[0].name && !output.json;
     let text = match output.json {
         true => json(results),
@@ -275,10 +272,10 @@ mod tests {
     /// The values that are left of the first axis of `cached-forwarding`.
     fn left(only: &[&str]) -> Result<Vec<String>, String> {
         let mut all: Vec<Scenario> = catalogue::find("cached-forwarding").unwrap();
-        let axis = all[0].axis_infos(false)[0].name.clone();
+        let axis = all[0].axis_infos()[0].name.clone();
         let only: Vec<String> = only.iter().map(|text| text.replace("AXIS", &axis)).collect();
         restrict(&mut all, &only).map_err(|error| error.to_string())?;
-        Ok(all[0].axis_infos(false).swap_remove(0).values)
+        Ok(all[0].axis_infos().swap_remove(0).values)
     }
 
     #[test]

@@ -71,11 +71,6 @@ pub(super) struct CheckArgs {
 /// The area of the finding whether a switch speaks a version.
 const VERSION: &str = "version";
 
-/// The version itself, as a finding.
-fn version_finding(of: &str, verdict: Truth, note: String) -> Finding {
-    Finding { area: VERSION.to_owned(), feature: of.to_owned(), verdict, note }
-}
-
 impl CheckArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
@@ -104,19 +99,24 @@ impl CheckArgs {
         cases: &[Case],
         cancel: &Cancel,
     ) -> Result<CheckReport> {
+        // The version itself is the first finding.
+        let (area, feature, note) = (VERSION.to_owned(), of.to_owned(), String::new());
+        let speaks = Finding { area, feature, verdict: Truth::Yes, note };
         let report = |cases, findings| {
             Ok(CheckReport { dut: dut.name.to_owned(), version: of.to_owned(), cases, findings })
         };
+        let refuses =
+            |note| report(Vec::new(), vec![Finding { verdict: Truth::No, note, ..speaks.clone() }]);
         let settings =
             Settings { version: Some(of.to_owned()), ports: Some(PORTS), ..Settings::default() };
         settings.check()?;
         let version = settings.version()?;
         let paths = self.paths.resolve()?;
         if let Err(why) = (dut.check)(dut, &settings, &paths) {
-            return report(Vec::new(), vec![version_finding(of, Truth::No, why)]);
+            return refuses(why);
         }
         (dut.programs)(dut, &paths)?;
-        let folder = scratch::make(scratch::LAB)?;
+        let folder = scratch::make()?;
         let started = Setup::start(&SetupParts {
             settings: &settings,
             dut,
@@ -129,15 +129,12 @@ impl CheckArgs {
         let mut setup = match started {
             Ok(setup) => setup,
             Err(error) if error.is_stop() => return Err(error.into()),
-            Err(error) => {
-                let finding = version_finding(of, Truth::No, error.to_string());
-                return report(Vec::new(), vec![finding]);
-            }
+            Err(error) => return refuses(error.to_string()),
         };
         let Some(client) = setup.take_client() else {
             bail!("{} has no OpenFlow channel", dut.name);
         };
-        let mut switch = SwitchAtPorts::new(client, version, &setup, cancel)?;
+        let mut switch = SwitchAtPorts::new(client, &setup, cancel)?;
         // A thousand lines of progress are for a bar only.
         let is_quiet = self.json || !std::io::stderr().is_terminal();
         let progress = RunProgress::new(cases.len() as u64, is_quiet);
@@ -146,7 +143,7 @@ impl CheckArgs {
             progress.advance(1);
         })?;
         drop(progress);
-        let mut findings = vec![version_finding(of, Truth::Yes, String::new())];
+        let mut findings = vec![speaks.clone()];
         findings.extend(obedience(&played));
         findings.extend(probe_features(&mut switch, version)?);
         findings.push(barrier(&mut switch, ROUNDS, BARRIER_ENTRIES)?);
@@ -155,8 +152,7 @@ impl CheckArgs {
     }
 }
 
-/// The cases: how many came to what in each file's folder, those that fail, and why others are not
-/// supported or not played.
+/// The cases: how many came to what in each folder, those that fail, and why others are left out.
 fn cases_text(report: &CheckReport) -> String {
     if report.cases.is_empty() {
         return String::new();
@@ -185,11 +181,11 @@ fn cases_text(report: &CheckReport) -> String {
                 }
             }
             CaseVerdict::NotSupported | CaseVerdict::NotPlayed => {
-                let count = found.len();
-                let first = found.first().map_or("", |found| found.case.as_str());
-                let more =
-                    if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-                text += &format!("  {}: {note}: {first}{more}\n", verdict.text());
+                let more = match found.len() {
+                    1 => String::new(),
+                    count => format!(" and {} more", count - 1),
+                };
+                text += &format!("  {}: {note}: {}{more}\n", verdict.text(), found[0].case);
             }
         }
     }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use terminal::Table;
 
 use crate::campaign::record::results_of;
+use crate::facts::conditions;
 use crate::present::{count, headlines_of, number, one_line, times};
 use crate::results::{Better, Coordinates, Metric, ResultRow, Results};
 use stats::{CONFIDENCE, Comparison, Scale, holm, median};
@@ -65,29 +66,16 @@ fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, (&Metric, &ResultRow)> {
     keyed.collect()
 }
 
-/// Verdict on a row by itself: a few words, and whether it is better or worse.
-fn verdict(of: Option<&Comparison>, better: Better) -> (&'static str, Option<bool>) {
+/// Verdict on a row by itself.
+fn verdict(of: Option<&Comparison>, better: Better) -> &'static str {
     match of {
-        None => ("one start: not known", None),
-        Some(of) if !of.is_different() => ("no change seen", None),
+        None => "one start: not known",
+        Some(of) if !of.is_different() => "no change seen",
         Some(of) => match (of.estimate > of.none()) == (better == Better::Higher) {
-            true => ("better", Some(true)),
-            false => ("worse", Some(false)),
+            true => "better",
+            false => "worse",
         },
     }
-}
-
-/// The same as an object.
-fn object(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> Value {
-    let [first, second] = rows.map(|row| median(&row.samples));
-    let change = rows[1].beside(rows[0]).map(|of| {
-        let of_what = if of.scale == Scale::Ratio { "ratio" } else { "difference" };
-        json!({ "of": of_what, "value": of.estimate, "low": of.low, "high": of.high })
-    });
-    json!({
-        "scenario": key.0, "at": key.2, "metric": key.3, "unit": info.unit, "dut": key.1,
-        "first": first, "second": second, "change": change,
-    })
 }
 
 /// Whether the ranges of both figures have a value in common; none where one is no number.
@@ -97,8 +85,8 @@ fn ranges_overlap(rows: [&ResultRow; 2]) -> Option<bool> {
     Some(first.low <= second.high && second.low <= first.high)
 }
 
-/// The cells of a row: place, metric, both medians, and the second by the first, or less it.
-fn line(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> [String; 7] {
+/// The cells of a row: place, metric, both medians, the second by or less the first, the verdict.
+fn line(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> [String; 8] {
     let of = rows[1].beside(rows[0]);
     let shown = |value: f64| match of.map(|of| of.scale) {
         Some(Scale::Difference) => number(value, info.decimals),
@@ -106,28 +94,46 @@ fn line(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> [String; 7] {
     };
     let change =
         of.map(|of| format!("{} ({} to {})", shown(of.estimate), shown(of.low), shown(of.high)));
-    let at = key.2.iter().map(|(axis, value)| format!("{axis}={value}"));
+    let at: Vec<String> = key.2.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
     let [first, second] = rows.map(|row| {
         median(&row.samples).map_or_else(String::new, |value| number(value, info.decimals))
     });
-    let (at, metric) =
-        (at.collect::<Vec<_>>().join(", "), format!("{}, {}", info.label, info.unit));
-    let [scenario, at, dut, metric] = [key.0, &at, key.1, &metric].map(one_line);
-    [scenario, at, dut, metric, first, second, change.unwrap_or_default()]
+    let metric = format!("{}, {}", info.label, info.unit);
+    let [scenario, at, dut, metric] = [key.0, &at.join(", "), key.1, &metric].map(one_line);
+    let is = verdict(of.as_ref(), info.better).to_owned();
+    [scenario, at, dut, metric, first, second, change.unwrap_or_default(), is]
+}
+
+/// The same as an object, with whether it holds with all rows counted and is a headline.
+fn object(
+    key: &RowKey<'_>,
+    info: &Metric,
+    rows: [&ResultRow; 2],
+    adjusted: f64,
+    is_headline: bool,
+) -> Value {
+    let of = rows[1].beside(rows[0]);
+    let [first, second] = rows.map(|row| median(&row.samples));
+    let change = of.map(|of| {
+        let of_what = if of.scale == Scale::Ratio { "ratio" } else { "difference" };
+        json!({ "of": of_what, "value": of.estimate, "low": of.low, "high": of.high })
+    });
+    json!({
+        "scenario": key.0, "at": key.2, "metric": key.3, "unit": info.unit, "dut": key.1,
+        "first": first, "second": second, "change": change,
+        "is": verdict(of.as_ref(), info.better), "holds": adjusted <= 1.0 - CONFIDENCE,
+        "ranges_overlap": ranges_overlap(rows), "headline": is_headline,
+    })
 }
 
 /// The conditions that differ, a line each.
 fn differences(first: &Results, second: &Results) -> String {
-    let all = [
-        ("processor", &first.machine.cpu, &second.machine.cpu),
-        ("kernel", &first.machine.kernel, &second.machine.kernel),
-        ("system", &first.machine.os, &second.machine.os),
-        ("weir", &first.weir, &second.weir),
-    ];
-    let line = |(name, one, other): (&str, &String, &String)| {
+    let [first, second] = [first, second].map(|run| conditions(&run.weir, Some(&run.machine)));
+    let differing = first.iter().zip(&second).filter(|(one, other)| one != other);
+    let line = |((name, one), (_, other)): (&(String, String), &(String, String))| {
         one_line(&format!("The runs differ in their {name}: {one} → {other}")) + "\n"
     };
-    all.into_iter().filter(|(_, one, other)| one != other).map(line).collect()
+    differing.map(line).collect()
 }
 
 /// Two runs beside each other: for a terminal of that width, for programs, and whether something is
@@ -138,55 +144,47 @@ fn compared(
     is_all: bool,
     width: usize,
 ) -> (String, Value, bool) {
-    let (mut out, mut objects) = (differences(first, second), Vec::new());
     let (before, after) = (rows_of(first), rows_of(second));
-    let pairs: Vec<_> =
-        before.iter().filter_map(|(key, was)| Some((key, was, after.get(key)?))).collect();
-    let found: Vec<_> = pairs.iter().map(|(_, was, is)| is.1.beside(was.1)).collect();
-    let p_values: Vec<f64> = found.iter().map(|of| of.map_or(1.0, |of| of.p_value)).collect();
+    let pairs: Vec<(&RowKey<'_>, &Metric, [&ResultRow; 2])> = before
+        .iter()
+        .filter_map(|(key, (info, was))| Some((key, *info, [*was, after.get(key)?.1])))
+        .collect();
+    let p_value = |[was, is]: [&ResultRow; 2]| is.beside(was).map_or(1.0, |of| of.p_value);
+    let p_values: Vec<f64> = pairs.iter().map(|(.., rows)| p_value(*rows)).collect();
     let heads = ["scenario", "where", "switch", "metric", "first", "second", "×", "is"];
-    // Of worse and better ones: all, and those that hold with all rows counted.
-    let (mut table, mut counts, mut is_empty) = (Table::new(heads).keys(4), [[0; 2]; 2], true);
-    // Of all rows and of the headlines: the number with ranges, and of those that overlap.
-    let (headlines, mut agreed) = (headlines_of(first), [[0; 2]; 2]);
-    for (((key, was, is), of), adjusted) in pairs.iter().zip(&found).zip(holm(&p_values)) {
-        let (word, is_better) = verdict(of.as_ref(), was.0.better);
-        let holds = adjusted <= 1.0 - CONFIDENCE;
-        let mut object = object(key, was.0, [was.1, is.1]);
+    let (mut table, mut is_empty) = (Table::new(heads).keys(4), true);
+    let (headlines, mut objects) = (headlines_of(first), Vec::new());
+    for ((key, info, rows), adjusted) in pairs.into_iter().zip(holm(&p_values)) {
         let is_headline = headlines
             .iter()
             .any(|one| (&*one.scenario, &one.at, &*one.metric) == (key.0, key.2, key.3));
-        let overlap = ranges_overlap([was.1, is.1]);
-        for [with_ranges, overlapping] in agreed.iter_mut().take(1 + usize::from(is_headline)) {
-            *with_ranges += usize::from(overlap.is_some());
-            *overlapping += usize::from(overlap == Some(true));
-        }
-        (object["is"], object["holds"]) = (word.into(), holds.into());
-        (object["ranges_overlap"], object["headline"]) = (overlap.into(), is_headline.into());
-        objects.push(object);
-        if let Some(is_better) = is_better {
-            let [all, hold] = &mut counts[usize::from(is_better)];
-            *all += 1;
-            *hold += usize::from(holds);
-        }
-        if is_all || is_better.is_some() {
+        objects.push(object(key, info, rows, adjusted, is_headline));
+        let line = line(key, info, rows);
+        if is_all || ["better", "worse"].contains(&&*line[7]) {
             is_empty = false;
-            let [a, b, c, d, e, f, g] = line(key, was.0, [was.1, is.1]);
-            table.row([a, b, c, d, e, f, g, word.to_owned()]);
+            table.row(line);
         }
     }
+    let mut out = differences(first, second);
     if !is_empty {
         out += &format!("{}\n", table.boxed(width));
     }
-    let rows = count(pairs.len(), "row", "rows");
-    let (gone, new) = (before.len() - pairs.len(), after.len() - pairs.len());
-    let [[worse, hold_worse], [better, hold_better]] = counts;
+    let of = |is_it: &dyn Fn(&Value) -> bool| objects.iter().filter(|row| is_it(row)).count();
+    let [[worse, hold_worse], [better, hold_better]] = ["worse", "better"]
+        .map(|is| [of(&|row| row["is"] == is), of(&|row| row["is"] == is && row["holds"] == true)]);
+    let overlap = |is_it: &dyn Fn(&Value) -> bool| {
+        let overlapping = of(&|row| is_it(row) && row["ranges_overlap"] == true);
+        let apart = of(&|row| is_it(row) && row["ranges_overlap"] == false);
+        format!("{overlapping} of {}", overlapping + apart)
+    };
+    let rows = count(objects.len(), "row", "rows");
+    let (gone, new) = (before.len() - objects.len(), after.len() - objects.len());
     out += &format!(
         "{rows} in both runs: {worse} worse, {better} better, each by its own 95 % interval; with \
          all rows counted {hold_worse} worse and {hold_better} better hold. Only in the first run: \
          {gone}; only in the second: {new}.\n"
     );
-    let [all, headline] = agreed.map(|[of, overlapping]| format!("{overlapping} of {of}"));
+    let (all, headline) = (overlap(&|_| true), overlap(&|row| row["headline"] == true));
     out += &format!("Ranges overlap in {all} rows, and in {headline} headline figures.\n");
     let json = json!({ "rows": objects, "only_first": gone, "only_second": new });
     (out, json, hold_worse > 0)

@@ -7,28 +7,26 @@
 //! refused here, and the program refuses the others by an exit code.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::net::TcpListener;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use channel::Endpoint;
-use netdev::sys::netns::Namespace;
 use programs::scratch;
 use programs::tools::{self, Missing, Program};
 use rustix::process::Signal;
 
-use super::{ALL, Dut, DutPlan, StartedDut, controller};
+use super::{ALL, Dut, DutPlan, Lack, NO_CACHES, NO_REPLAY, StartedDut, controller, refuse};
 use crate::load::ProcessRole;
 use crate::service::Service;
-use crate::settings::{Forwarding, Settings};
+use crate::settings::Forwarding;
+use crate::switch_client::listen;
 use crate::testbed::CONTROLLER_PORT;
 use crate::testbed::netns::CONTROLLER_IP;
 
-/// Longest time for the switch's connection; one that tries anew by doubling seconds has four
-/// attempts.
+/// Longest time for the switch's connection: four attempts of one that doubles its waits.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Bytes that a program may write to its standard output and standard error.
@@ -44,7 +42,7 @@ const NAME_MAX: usize = 24;
 const COMMAND: Dut = Dut {
     is_given: true,
     reports_ready: false,
-    check: |_, settings, _| check(settings),
+    check: |_, settings, _| refuse(LACKS, settings),
     programs: |dut, _| {
         let path = given_program(dut)?.display().to_string();
         // A program that is asked for its version could as well start a switch.
@@ -93,17 +91,6 @@ pub(super) fn given_program(dut: &Dut) -> Result<PathBuf, Missing> {
     Ok(path.to_owned())
 }
 
-/// Waits for the switch where a controller would.
-fn listener(controller: &Namespace) -> Result<TcpListener> {
-    let listen = || -> io::Result<TcpListener> {
-        let listener = TcpListener::bind((CONTROLLER_IP, CONTROLLER_PORT))?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    let listener = controller.enter(listen).and_then(|listener| listener);
-    listener.map_err(|error| anyhow!("waiting for the switch: {error}"))
-}
-
 /// Kills all that carries the mark of `folder` once `log` is longer than [`OUTPUT_MAX`], with the
 /// reason as the log's last line. It goes with the log, as soon as the folder is removed.
 fn limit_output(log: &Path, folder: &Path) {
@@ -145,32 +132,34 @@ fn command(plan: &DutPlan<'_>) -> Result<Command> {
     Ok(command)
 }
 
-fn check(settings: &Settings) -> Result<(), String> {
-    if settings.forwarding() == Forwarding::Io {
-        return Err("a program is asked to forward by flow tables or to learn".to_owned());
-    }
-    if settings.is_channel_measured() {
-        return Err("a program is asked for one bridge, which connects over TCP".to_owned());
-    }
-    if settings.has_queues == Some(true) || settings.queues.is_some_and(|count| count > 1) {
-        return Err("a program is asked for no queues".to_owned());
-    }
-    if settings.switch_cpu_share.is_some() {
-        return Err("what a program starts is not held to a CPU share".to_owned());
-    }
-    super::no_caches(settings)
-}
+const LACKS: &[Lack] = &[
+    NO_REPLAY,
+    (
+        |of| of.forwarding() == Forwarding::Io,
+        "a program is asked to forward by flow tables or to learn",
+    ),
+    (|of| of.is_channel_measured(), "a program is asked for one bridge, which connects over TCP"),
+    (
+        |of| of.has_queues == Some(true) || of.queues.is_some_and(|count| count > 1),
+        "a program is asked for no queues",
+    ),
+    (|of| of.switch_cpu_share.is_some(), "what a program starts is not held to a CPU share"),
+    NO_CACHES,
+];
 
 fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
     let (context, forwarding) = (&plan.context, plan.settings.forwarding());
     let bed = plan.bed.kernel().filter(|_| forwarding == Forwarding::Flows);
-    let listener = bed.map(|bed| listener(bed.controller())).transpose()?;
+    // The switch is waited for where a controller would be.
+    let listen = || listen((CONTROLLER_IP, CONTROLLER_PORT));
+    let listener = bed.map(|bed| bed.controller.ns.enter(listen).flatten()).transpose();
+    let listener = listener.map_err(|error| anyhow!("waiting for the switch: {error}"))?;
     let command = command(plan)?;
     // What the program has started ends too where the program itself fails.
     let mut service = Service::default();
     service.children_of = Some(context.dir.to_owned());
     let mut process = context.start(plan.dut.name, command)?;
-    let (log, folder) = (process.log().to_owned(), context.dir.to_owned());
+    let (log, folder) = (process.log.clone(), context.dir.to_owned());
     std::thread::spawn(move || limit_output(&log, &folder));
     let mut connection = None;
     if let Some(listener) = listener {
@@ -190,8 +179,6 @@ fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
 #[cfg(test)]
 mod tests {
     use super::{limit_output, of_word};
-    use crate::service::ProgramPaths;
-    use crate::settings::{CacheSet, Forwarding, Settings};
     use programs::process::Process;
     use programs::scratch;
 
@@ -217,42 +204,6 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_run_is_missing() {
-        let paths = ProgramPaths::new("weir".into(), "os-ken".into());
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("plain");
-        std::fs::write(&file, "#!/bin/sh\n").unwrap();
-        for (program, why) in [
-            ("/nowhere/switch", "is not there"),
-            ("no-such-program-here", "in PATH: mine=./no-such-program-here"),
-            (file.to_str().unwrap(), "chmod +x"),
-        ] {
-            let mine = of_word(&format!("mine={program}")).unwrap();
-            let missing = (mine.programs)(mine, &paths).unwrap_err().to_string();
-            assert!(missing.contains(why), "{missing}");
-        }
-        let mine = of_word("mine=sh").unwrap();
-        assert!((mine.programs)(mine, &paths).is_ok());
-    }
-
-    #[test]
-    fn settings_without_a_variable_are_refused() {
-        let mine = of_word("mine=sh").unwrap();
-        let paths = ProgramPaths::new("weir".into(), "os-ken".into());
-        for settings in [
-            Settings { forwarding: Some(Forwarding::Io), ..<_>::default() },
-            Settings { bridges: Some(2), ..<_>::default() },
-            Settings { queues: Some(2), ..<_>::default() },
-            Settings { caches: Some(CacheSet::None), ..<_>::default() },
-            Settings { switch_cpu_share: "50 %".to_owned().try_into().ok(), ..<_>::default() },
-        ] {
-            assert!((mine.check)(mine, &settings, &paths).is_err(), "{settings:?}");
-        }
-        let settings = Settings { workers: Some(2), ..<_>::default() };
-        assert_eq!((mine.check)(mine, &settings, &paths), Ok(()), "the program itself refuses");
-    }
-
-    #[test]
     fn a_program_that_writes_without_end_is_killed() {
         let folder = tempfile::tempdir().unwrap();
         let cancel = programs::cancel::Cancel::default();
@@ -260,7 +211,7 @@ mod tests {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", "setsid sh -c 'while :; do yes; done' & wait"]);
         let mut mine = Process::start("mine", shell, None, folder.path()).unwrap();
-        let (at, of) = (mine.log().to_owned(), folder.path().to_owned());
+        let (at, of) = (mine.log.clone(), folder.path().to_owned());
         let limiter = std::thread::spawn(move || limit_output(&at, &of));
         let long = std::time::Duration::from_secs(60);
         mine.wait_for_end(long, &cancel).unwrap();

@@ -25,10 +25,8 @@ use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, key_options};
 use crate::settings::{AppKind, ChannelTransport, FleetSettings, Settings};
 use crate::testbed::Testbed;
-use crate::testbed::fleet::FleetTestbed;
 
-/// The most connections that Open vSwitch's controller takes (`MAX_SWITCHES` in its source); others
-/// wait until one of those ends.
+/// The most connections that Open vSwitch's controller takes (`MAX_SWITCHES` in its source).
 const OVS_SWITCHES_MAX: u32 = 16;
 
 /// A sentence about `NAME=COMMAND`.
@@ -42,8 +40,7 @@ pub(crate) const RUNNING_ABOUT: &str =
 /// Every controller that may decide for a switch.
 pub const ALL: &[&Dut] = &[&weir::WEIR, &os_ken::OS_KEN, &testcontroller::OVS];
 
-/// Every controller that a fleet may load, but those of words and Weir's own: `weir` is a row of
-/// the switches.
+/// Every controller that a fleet may load, but those of words and `weir`, a row of the switches.
 pub(crate) const SUBJECTS: &[&Dut] =
     &[&weir_python::WEIR_PYTHON, &os_ken::OS_KEN, &testcontroller::OVS];
 
@@ -77,8 +74,7 @@ const RUNNING: Dut = Dut {
     ..Dut::controller("", "")
 };
 
-/// The controller of a word, `NAME=COMMAND` with `{port}` in the command or the address of one that
-/// runs already; none where it has another form.
+/// The controller of a word, `NAME=COMMAND` with `{port}` or an address; none of another form.
 pub(crate) fn of_word(word: &str) -> Result<Option<&'static Dut>, String> {
     if ["tcp:", "ssl:"].iter().any(|kind| word.starts_with(kind)) {
         endpoint_of(word)?;
@@ -134,12 +130,13 @@ fn check_running(dut: &Dut, settings: &Settings, _paths: &ProgramPaths) -> Resul
     Ok(())
 }
 
-/// The fleet that loads a controller, the cores of both, and the application and the address of one
-/// that is started.
-fn parts<'a>(
-    plan: &DutPlan<'a>,
-) -> Result<(&'a FleetSettings, &'a FleetTestbed, AppKind, SocketAddrV4)> {
-    let (Some(fleet), Testbed::Fleet(bed)) = (&plan.settings.fleet, plan.bed) else {
+/// Starts a controller by `serve`, which gets the fleet that loads it, the application, the address
+/// and `HOST:PORT` for its REST where that is asked for; and gives it its cores.
+fn on_its_cores(
+    plan: &DutPlan<'_>,
+    serve: impl FnOnce(&FleetSettings, AppKind, SocketAddrV4, Option<&str>) -> Result<Service>,
+) -> Result<StartedDut> {
+    let (Some(fleet), Testbed::Fleet(cores)) = (&plan.settings.fleet, plan.bed) else {
         bail!(NO_PACKETS);
     };
     let Some(Endpoint::PassiveTcp { port, .. } | Endpoint::PassiveSsl { port, .. }) =
@@ -147,29 +144,17 @@ fn parts<'a>(
     else {
         bail!("a controller listens on TCP");
     };
+    let rest = fleet.has_rest.then(free_port).transpose();
+    let rest = rest.map_err(|error| anyhow!("looking for a port: {error}"))?;
+    let rest = rest.map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST));
     let app = plan.settings.app.unwrap_or(AppKind::LearningSwitch);
-    Ok((fleet, bed, app, SocketAddrV4::new(Ipv4Addr::LOCALHOST, *port)))
-}
-
-/// `HOST:PORT` for the REST of a controller that is started, where it is asked for.
-fn rest_of(fleet: &FleetSettings) -> Result<Option<String>> {
-    let port = fleet.has_rest.then(free_port).transpose();
-    let port = port.map_err(|error| anyhow!("looking for a port: {error}"))?;
-    Ok(port.map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST)))
-}
-
-/// A controller that has been started, on its cores.
-fn on_its_cores(
-    plan: &DutPlan<'_>,
-    bed: &FleetTestbed,
-    service: Service,
-    rest: Option<String>,
-) -> Result<StartedDut> {
+    let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, *port);
+    let service = serve(fleet, app, at, rest.as_deref())?;
     for pid in service.watched().iter().map(|one| one.pid) {
         let threads = ProcFolder::of(pid).threads();
         for (tid, _) in threads.map_err(|error| anyhow!("the controller's threads: {error}"))? {
             // A thread may have ended meanwhile; those that it starts inherit its cores.
-            if let Err(error) = affinity::allow(Some(tid), bed.controller_cores()) {
+            if let Err(error) = affinity::allow(Some(tid), &cores.subject) {
                 tracing::debug!(tid, %error, "a thread was not given its cores");
             }
             emulator::prefer(Some(tid));
@@ -181,39 +166,34 @@ fn on_its_cores(
 }
 
 /// Weir's own controller, of the build `program`, with further words on its command line.
-pub(crate) fn start_weir(plan: &DutPlan<'_>, program: &Path, words: &[&str]) -> Result<StartedDut> {
-    let (fleet, bed, app, at) = parts(plan)?;
-    let rest = rest_of(fleet)?;
-    let shards = plan.settings.workers.unwrap_or(1).to_string();
-    let protocols = ["--protocols", plan.context.version.name(), "--shards", &shards];
-    let rest_words = rest.iter().flat_map(|rest| ["--rest", rest.as_str()]);
-    let words: Vec<&str> = rest_words.chain(protocols).chain(words.iter().copied()).collect();
-    let app = fleet.own_app.as_deref().unwrap_or(app.name());
-    let service = weir::start(&plan.context, program, app, at, &words)?;
-    on_its_cores(plan, bed, service, rest)
+pub(super) fn start_weir(plan: &DutPlan<'_>, program: &Path, more: &[&str]) -> Result<StartedDut> {
+    on_its_cores(plan, |fleet, app, at, rest| {
+        let shards = plan.settings.workers.unwrap_or(1).to_string();
+        let mut words = vec!["--protocols", plan.context.version.name(), "--shards", &shards];
+        words.extend(rest.into_iter().flat_map(|rest| ["--rest", rest]));
+        words.extend(more);
+        let app = fleet.own_app.as_deref().unwrap_or(app.name());
+        weir::start(&plan.context, program, app, at, &words)
+    })
 }
 
 fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
-    let (_, bed, app, at) = parts(plan)?;
-    let service = (plan.dut.serve)(&plan.context, app, at)?;
-    on_its_cores(plan, bed, service, None)
+    on_its_cores(plan, |_, app, at, _| (plan.dut.serve)(&plan.context, app, at))
 }
 
 fn start_command(plan: &DutPlan<'_>) -> Result<StartedDut> {
-    let (fleet, bed, _, at) = parts(plan)?;
-    let (port, rest) = (at.port().to_string(), rest_of(fleet)?);
-    let put = |word: &str| {
-        word.replace("{port}", &port).replace("{rest}", rest.as_deref().unwrap_or_default())
-    };
-    let mut words = plan.dut.behind_name().split_whitespace().map(put);
-    let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words);
-    let service = start_listening(plan.dut.name, command, &plan.context, at.port(), 0)?;
-    on_its_cores(plan, bed, service, rest)
+    on_its_cores(plan, |_, _, at, rest| {
+        let (port, rest) = (at.port().to_string(), rest.unwrap_or_default());
+        let put = |word: &str| word.replace("{port}", &port).replace("{rest}", rest);
+        let mut words = plan.dut.behind_name().split_whitespace().map(put);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        start_listening(plan.dut.name, command, &plan.context, at.port(), 0)
+    })
 }
 
 fn start_running(plan: &DutPlan<'_>) -> Result<StartedDut> {
-    let (fleet, ..) = parts(plan)?;
+    let fleet = plan.settings.fleet.as_ref().ok_or_else(|| anyhow!(NO_PACKETS))?;
     if let Some(pid) = fleet.pid.filter(|pid| ProcFolder::of(*pid).threads().is_err()) {
         bail!("fleet.pid: no process {pid} runs on this machine");
     }
@@ -228,8 +208,7 @@ fn start_running(plan: &DutPlan<'_>) -> Result<StartedDut> {
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Starts a controller's program, which uses `cores_max` cores at once (0 for any number), and
-/// waits until the port is listened on. The kernel's list of sockets is asked, and no connection
-/// made: a controller would take that for a switch.
+/// waits until the port is listened on.
 fn start_listening(
     name: &str,
     command: Command,

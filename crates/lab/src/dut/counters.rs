@@ -93,7 +93,7 @@ impl DutCounters {
 /// Packets, and those of them that missed all caches.
 fn misses(socket: &Path, cancel: &Cancel) -> Result<(u64, u64)> {
     let folder = tempfile::tempdir().context("making a scratch folder")?;
-    let mut command = Command::new(Tool::OvsAppctl.find()?);
+    let mut command = Command::new(Tool::OVS_APPCTL.find()?);
     command.arg("-t").arg(socket).arg("dpif-netdev/pmd-stats-show");
     let output = process::run("ovs-appctl", command, None, folder.path(), ANSWER_LIMIT, cancel)?;
     ensure!(output.success, "pmd-stats-show failed: {}", output.text.trim_end());

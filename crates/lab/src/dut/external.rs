@@ -4,14 +4,14 @@
 //! It knows of the switch only what its inventory states. Flow entries, groups and meters of the
 //! switch are deleted before those of a cell are loaded.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use channel::{Endpoint, Tls, TlsFiles};
 use programs::tools::Missing;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::{Dut, DutPlan, StartedDut, tls_files};
+use super::{Dut, DutPlan, Lack, NO_CACHES, NO_REPLAY, ONE_THREAD, StartedDut, refuse, tls_files};
 use crate::service::ProgramPaths;
 use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::testbed::external::{EndPlace, Wiring};
@@ -20,10 +20,10 @@ use crate::testbed::external::{EndPlace, Wiring};
 pub(super) const EXTERNAL: Dut = Dut {
     is_given: true,
     keeps_entries: true,
-    wiring: |paths| inventory(paths).map(|inventory| Some(inventory.wiring())),
+    wiring: |paths| Inventory::read(paths).map(|inventory| Some(inventory.wiring())),
     // Without an inventory that is what is missing, and `programs` says so.
-    check: |_, settings, paths| inventory(paths).map_or(Ok(()), |known| fits(&known, settings)),
-    programs: |_, paths| inventory(paths).map(|_| Vec::new()),
+    check: |_, settings, paths| Inventory::read(paths).map_or(Ok(()), |of| fits(&of, settings)),
+    programs: |_, paths| Inventory::read(paths).map(|_| Vec::new()),
     start,
     ..Dut::new(
         "external",
@@ -70,23 +70,24 @@ struct Inventory {
 }
 
 impl Inventory {
-    /// Reads the file of a switch.
-    fn read(path: &Path) -> Result<Self, Missing> {
-        let wrong = |what: String| Missing(format!("{}: {what}", path.display()));
-        let text = files::read_text(path, files::CONFIG_MAX);
-        Self::from_toml(&text.map_err(|error| wrong(error.to_string()))?).map_err(wrong)
+    /// Reads the file of `--inventory`.
+    fn read(paths: &ProgramPaths) -> Result<Self, Missing> {
+        let none = "no inventory of the switch: --inventory FILE (see docs/lab-agents.md)";
+        let path = paths.inventory.as_deref().ok_or_else(|| Missing(none.to_owned()))?;
+        let text = files::read_text(path, files::CONFIG_MAX).map_err(|error| error.to_string());
+        let read = text.and_then(|text| Self::from_toml(&text));
+        read.map_err(|what| Missing(format!("{}: {what}", path.display())))
     }
 
     /// Reads the text of such a file.
     fn from_toml(text: &str) -> Result<Self, String> {
         let inventory: Self =
             toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-        match (inventory.interfaces.len(), inventory.ports.len()) {
-            (0, 0 | 1) | (1, 0) => {
-                return Err("interfaces: two devices at least, or as many [[ports]]".to_owned());
-            }
-            (0, _) | (_, 0) => {}
-            _ => return Err("interfaces or [[ports]], not both".to_owned()),
+        if !inventory.interfaces.is_empty() && !inventory.ports.is_empty() {
+            return Err("interfaces or [[ports]], not both".to_owned());
+        }
+        if inventory.interfaces.len() + inventory.ports.len() < 2 {
+            return Err("interfaces: two devices at least, or as many [[ports]]".to_owned());
         }
         for (index, agent) in inventory.ports.iter().map(|port| &port.agent).enumerate() {
             check_agent(agent.as_deref())
@@ -110,8 +111,8 @@ impl Inventory {
 
     /// The ends of the switch's ports, and whether hosts with addresses are made at them.
     fn wiring(&self) -> Wiring {
-        let local = self.interfaces.iter().cloned().map(EndPlace::local);
-        let ends = local.chain(self.ports.iter().cloned()).collect();
+        let local = |interface: &String| EndPlace { agent: None, interface: interface.clone() };
+        let ends = self.interfaces.iter().map(local).chain(self.ports.iter().cloned()).collect();
         Wiring { ends, makes_hosts: self.hosts.unwrap_or(!self.ports.is_empty()) }
     }
 
@@ -143,55 +144,42 @@ fn check_agent(agent: Option<&str>) -> Result<(), String> {
     }
 }
 
-fn inventory(paths: &ProgramPaths) -> Result<Inventory, Missing> {
-    let path = paths.inventory.as_deref().ok_or_else(|| {
-        Missing("no inventory of the switch: --inventory FILE (see docs/lab-agents.md)".to_owned())
-    })?;
-    Inventory::read(path)
-}
+/// Settings that no switch has which the lab does not start.
+const LACKS: &[Lack] = &[
+    NO_REPLAY,
+    (|of| of.forwarding() == Forwarding::Controller, "its controller is not the lab's to set"),
+    (|of| of.forwarding() == Forwarding::Io, "forwards by flow tables only"),
+    NO_CACHES,
+    ONE_THREAD,
+    (|of| of.line() > 1, "its inventory has one switch"),
+    (|of| of.port_rate.is_some() || of.control_rate.is_some(), "its links are as fast as they are"),
+    (|of| of.bridges() > 1, "its inventory has one OpenFlow channel"),
+];
 
 /// Why a switch of this inventory cannot run with these settings.
 fn fits(inventory: &Inventory, settings: &Settings) -> Result<(), String> {
-    match (settings.forwarding(), inventory.mode) {
-        (Forwarding::Flows, BoxMode::Openflow) | (Forwarding::Learning, BoxMode::Learning) => {}
-        (Forwarding::Flows, BoxMode::Learning) => {
-            return Err("its inventory says that it learns".to_owned());
-        }
-        (Forwarding::Learning, BoxMode::Openflow) => {
-            let what = "its inventory says that it forwards by flow entries; set it to learn, and \
-                        mode = \"learning\" in the inventory";
-            return Err(what.to_owned());
-        }
-        (Forwarding::Controller, _) => {
-            return Err("its controller is not the lab's to set".to_owned());
-        }
-        (Forwarding::Io, _) => return Err("forwards by flow tables only".to_owned()),
-    }
-    super::no_caches(settings)?;
-    super::one_thread(settings)?;
+    refuse(LACKS, settings)?;
     let (has, wants) = (inventory.wiring().ends.len(), settings.ports());
     if wants > has {
         return Err(format!("its inventory has {has} interfaces of {wants}"));
     }
-    if settings.line() > 1 {
-        return Err("its inventory has one switch".to_owned());
-    }
-    if settings.port_rate.is_some() || settings.control_rate.is_some() {
-        return Err("its links are as fast as they are".to_owned());
-    }
-    if settings.bridges() > 1 {
-        return Err("its inventory has one OpenFlow channel".to_owned());
-    }
+    let learns = settings.forwarding() == Forwarding::Learning;
     let has_tls = inventory.openflow.as_ref().is_some_and(Endpoint::is_tls);
-    match settings.transport {
-        Some(ChannelTransport::Tls) if !has_tls => Err("its channel is not TLS".to_owned()),
-        Some(ChannelTransport::Plain) if has_tls => Err("its channel is TLS".to_owned()),
-        Some(ChannelTransport::Plain | ChannelTransport::Tls) | None => Ok(()),
-    }
+    let why = match (inventory.mode, settings.transport) {
+        (BoxMode::Learning, _) if !learns => "its inventory says that it learns",
+        (BoxMode::Openflow, _) if learns => {
+            "its inventory says that it forwards by flow entries; set it to learn, and \
+             mode = \"learning\" in the inventory"
+        }
+        (_, Some(ChannelTransport::Tls)) if !has_tls => "its channel is not TLS",
+        (_, Some(ChannelTransport::Plain)) if has_tls => "its channel is TLS",
+        (BoxMode::Openflow | BoxMode::Learning, _) => return Ok(()),
+    };
+    Err(why.to_owned())
 }
 
 fn start(plan: &DutPlan<'_>) -> anyhow::Result<StartedDut> {
-    let inventory = inventory(plan.context.paths)?;
+    let inventory = Inventory::read(plan.context.paths)?;
     let tls = inventory.tls_files().map(|files| Tls::load(files, false)).transpose()?;
     let mut started = StartedDut { tls, ..StartedDut::default() };
     if let Some(endpoint) = inventory.openflow {
@@ -255,7 +243,8 @@ mod tests {
                     [[ports]]\nagent = \"root@box\"\ninterface = \"eth0\"";
         let inventory = Inventory::from_toml(text).unwrap();
         let (agent, interface) = (Some("root@box".to_owned()), "eth0".to_owned());
-        let ends = [EndPlace::local("eth1".to_owned()), EndPlace { agent, interface }];
+        let local = EndPlace { agent: None, interface: "eth1".to_owned() };
+        let ends = [local, EndPlace { agent, interface }];
         assert_eq!(inventory.wiring().ends, ends);
         assert!(inventory.wiring().makes_hosts);
         let command = text.replace("root@box", "ssh -p 22 fe80::1 weir lab agent");

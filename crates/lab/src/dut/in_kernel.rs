@@ -1,19 +1,34 @@
 //! Parts of the kernel that carry frames between the hosts' devices, without OpenFlow.
 //!
 //! The bridge learns addresses. The limit of kernel ports is a program of four instructions at each
-//! of two devices, which decides nothing and hands every frame straight to the other host.
+//! of two devices, which decides nothing and hands every frame straight to the other host. The
+//! limit of every switch on this machine, and the floor of the lab's own delays, is a link without
+//! any.
 
 use anyhow::{Result, bail};
 use netdev::sys::link::Rtnl;
 use netdev::sys::netns::Namespace;
 use netdev::sys::peer_redirect::PeerRedirect;
 
-use super::{Dut, DutPlan, StartedDut, no_openflow};
+use super::{Dut, DutPlan, Lack, NO_CACHES, NO_REPLAY, ONE_THREAD, StartedDut, TWO_HOSTS, refuse};
+use crate::settings::Forwarding;
+
+const LACKS: &[Lack] = &[
+    NO_REPLAY,
+    (|of| of.forwarding() == Forwarding::Flows, "has no flow entries"),
+    (|of| of.forwarding() == Forwarding::Io, "forwards by addresses only"),
+    (
+        |of| of.forwarding() == Forwarding::Controller || of.is_channel_measured(),
+        "has no OpenFlow channel",
+    ),
+    NO_CACHES,
+    ONE_THREAD,
+];
 
 const fn row(name: &'static str, about: &'static str) -> Dut {
     Dut {
         has_offloads: true,
-        check: |_, settings, _| no_openflow(settings),
+        check: |_, settings, _| refuse(LACKS, settings),
         ..Dut::new(name, about)
     }
 }
@@ -25,8 +40,8 @@ pub(super) const LINUX_BRIDGE: Dut = Dut {
 
 pub(super) const PEER_REDIRECT: Dut = Dut {
     check: |_, settings, _| {
-        no_openflow(settings)?;
-        if settings.ports() > 2 { Err(TWO_HOSTS.to_owned()) } else { Ok(()) }
+        refuse(LACKS, settings)?;
+        refuse(&[TWO_HOSTS], settings)
     },
     start: redirect,
     ..row(
@@ -35,7 +50,23 @@ pub(super) const PEER_REDIRECT: Dut = Dut {
     )
 };
 
-const TWO_HOSTS: &str = "it joins two hosts only";
+/// A link, by its name: as a switch under test, or as the lab's own floor.
+pub(super) const fn link(name: &'static str) -> Dut {
+    Dut {
+        is_wire: true,
+        check: |_, settings, _| refuse(LINK_LACKS, settings),
+        ..Dut::new(
+            name,
+            "No switch: one link between the hosts, which is the limit and the lab's own floor",
+        )
+    }
+}
+
+const LINK_LACKS: &[Lack] = &[
+    NO_REPLAY,
+    (|of| of.forwarding() == Forwarding::Controller, "has no OpenFlow channel"),
+    TWO_HOSTS,
+];
 
 /// The switch's namespace, with the kernel's orders in it and its ports.
 fn open<'a>(plan: &DutPlan<'a>) -> Result<(&'a Namespace, Rtnl, Vec<&'a str>)> {
@@ -66,7 +97,7 @@ fn redirect(plan: &DutPlan<'_>) -> Result<StartedDut> {
     let index = |device: &&str| rtnl.link(device).map(|link| link.index);
     let ports = ports.iter().map(index).collect::<Result<Vec<_>, _>>()?;
     let [one, other] = ports[..] else {
-        bail!(TWO_HOSTS);
+        bail!(TWO_HOSTS.1);
     };
     let mut started = made("bpf_redirect_peer from each PORT to the other");
     started.service.in_kernel = Some(namespace.enter(|| PeerRedirect::between(one, other))??);

@@ -15,10 +15,10 @@ use programs::listening::is_listened_on;
 use programs::process::{self, command_line};
 use programs::tools::{Missing, Tool};
 
-use super::{Dut, DutPlan, PortName, StartedDut, bridge_name, one_thread};
+use super::{Dut, DutPlan, Lack, NO_REPLAY, ONE_THREAD, StartedDut, bridge_name, refuse};
 use crate::load::ProcessRole;
 use crate::service::{Service, ServiceContext, key_options};
-use crate::settings::{CacheSet, Forwarding, Settings};
+use crate::settings::{CacheSet, Forwarding};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
@@ -27,9 +27,6 @@ const BRIDGE_LIMIT: Duration = Duration::from_millis(200);
 
 /// The database's socket, in the folder of the run.
 const DATABASE_SOCKET: &str = "db.sock";
-
-/// The daemon's name among the programs of the service.
-const DAEMON: &str = "ovs-vswitchd";
 
 /// The daemon's control socket, in the folder of the run.
 pub(super) const DAEMON_CONTROL: &str = "vswitchd.ctl";
@@ -44,14 +41,15 @@ const fn row(name: &'static str, about: &'static str) -> Dut {
         start_cost: Duration::from_millis(400),
         bridge_cost: Duration::from_millis(15),
         check: |_, settings, _| {
-            check(settings)?;
             let what = "its main thread forwards between the kernel's devices, alone and from one \
                         queue; ovs-dpdk has threads and queues";
-            one_thread(settings).map_err(|_| what.to_owned())
+            refuse(&[NO_REPLAY], settings)?;
+            refuse(LACKS, settings)?;
+            refuse(&[(ONE_THREAD.0, what)], settings)
         },
         programs: |_, _| {
             find_tools()?;
-            Ok(vec![Tool::Vswitchd.program()?])
+            Ok(vec![Tool::VSWITCHD.program()?])
         },
         ..Dut::new(name, about)
     }
@@ -89,59 +87,52 @@ pub(super) fn cache_settings(caches: CacheSet) -> &'static [&'static str] {
     }
 }
 
-/// Refuses settings that no Open vSwitch in user space has.
-pub(super) fn check(settings: &Settings) -> Result<(), String> {
-    if settings.forwarding() == Forwarding::Io {
-        return Err("forwards by flow tables only".to_owned());
-    }
-    if settings.has_queues == Some(true) {
-        let what = "its user-space datapath sends past the queues of the port: set_queue changes \
-                    nothing there";
-        return Err(what.to_owned());
-    }
-    if settings.caches() == CacheSet::Kernel {
-        return Err("its kernel module is another datapath than the one in user space".to_owned());
-    }
-    Ok(())
-}
+/// Settings that no Open vSwitch in user space has.
+pub(super) const LACKS: &[Lack] = &[
+    (|of| of.forwarding() == Forwarding::Io, "forwards by flow tables only"),
+    (
+        |of| of.has_queues == Some(true),
+        "its user-space datapath sends past the queues of the port: set_queue changes nothing \
+         there",
+    ),
+    (
+        |of| of.caches() == CacheSet::Kernel,
+        "its kernel module is another datapath than the one in user space",
+    ),
+];
 
 /// The programs that configure a daemon; or what installs those that are missing.
 pub(super) fn find_tools() -> Result<(), Missing> {
-    let tools = [Tool::OvsdbServer, Tool::OvsdbTool, Tool::OvsVsctl];
+    let tools = [Tool::OVSDB_SERVER, Tool::OVSDB_TOOL, Tool::OVS_VSCTL];
     tools.into_iter().try_for_each(|tool| tool.find().map(drop))
 }
 
 fn start(plan: &DutPlan<'_>, more: Option<&str>) -> Result<StartedDut> {
     let settings = cache_settings(plan.settings.caches());
     let settings: Vec<&str> = settings.iter().copied().chain(more).collect();
-    let mut service = start_daemon(&plan.context, &Tool::Vswitchd.find()?, &settings, None)?;
-    let port = |port: &PortName, _| match port {
-        PortName::Device(name) => Some((name.clone(), String::new())),
-        PortName::Memory(_) | PortName::Dpdk(_) => None,
-    };
-    add_bridges(plan, port, &mut service)?;
-    service.check()?;
-    Ok(StartedDut::listening(service, plan))
+    let daemon = plan.command(&Tool::VSWITCHD.find()?);
+    let service = start_daemon(&plan.context, daemon, &settings)?;
+    let ports = plan.devices()?.into_iter().map(|name| (name.to_owned(), String::new()));
+    add_bridges(plan, &ports.collect::<Vec<_>>(), service)
 }
 
-/// Adds the plan's bridges, with the ports on the first, and returns when all of them take OpenFlow
-/// connections, or have their controller. `port` has the name of a port in Open vSwitch and the
-/// settings of its interface.
+/// Adds the plan's bridges and returns when all of them take OpenFlow connections, or have their
+/// controller. Each of the ports has a name in Open vSwitch and the settings of its interface.
 pub(super) fn add_bridges(
     plan: &DutPlan<'_>,
-    port: impl Fn(&PortName, usize) -> Option<(String, String)>,
-    service: &mut Service,
-) -> Result<()> {
+    ports: &[(String, String)],
+    mut service: Service,
+) -> Result<StartedDut> {
     let context = &plan.context;
     let count = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);
     let limit = START_LIMIT + BRIDGE_LIMIT * count;
     if let Some(keys) = context.keys {
         let files = key_options(&keys.switch).map(|(_, path)| path);
         let words = ["set-ssl"].into_iter().chain(files.iter().map(String::as_str));
-        vsctl(context, words, START_LIMIT, service)?;
+        vsctl(context, words, START_LIMIT, &mut service)?;
     }
-    let configuration = configuration(plan, port)?;
-    vsctl(context, configuration.split_ascii_whitespace(), limit, service)?;
+    let configuration = configuration(plan, ports);
+    vsctl(context, configuration.split_ascii_whitespace(), limit, &mut service)?;
     if let Some(controller) = plan.controller {
         // A packet before the controller's hello is dropped, and so are those behind it for as
         // long as they come: a hub that sets up no entry never makes Open vSwitch decide anew. Its
@@ -149,12 +140,11 @@ pub(super) fn add_bridges(
         let line = |bridge| format!("{}<->{controller}: connected", bridge_name(bridge));
         let lines: Vec<String> = (0..plan.listen.len()).map(line).collect();
         let what = format!("say that it is connected to {controller}");
-        for daemon in service.programs.iter_mut().filter(|program| program.name() == DAEMON) {
-            daemon.wait_until(&what, limit, context.cancel, |daemon| {
-                let log = daemon.output();
-                lines.iter().all(|line| log.contains(line))
-            })?;
-        }
+        let daemon = service.programs.last_mut().context("the daemon has not been started")?;
+        daemon.wait_until(&what, limit, context.cancel, |daemon| {
+            let log = daemon.output();
+            lines.iter().all(|line| log.contains(line))
+        })?;
     }
     // Open vSwitch opens them after it has said that the bridges are there.
     if !context.cancel.poll(limit, || is_listening(plan))? {
@@ -163,35 +153,32 @@ pub(super) fn add_bridges(
             "Open vSwitch has not opened all of its {count} OpenFlow channels; it said:\n{tails}"
         );
     }
-    Ok(())
+    service.check()?;
+    Ok(StartedDut::listening(service, plan))
 }
 
 /// Whether every bridge takes connections.
 fn is_listening(plan: &DutPlan<'_>) -> bool {
     let mut ports = Vec::new();
-    for endpoint in plan.listen {
-        match endpoint {
-            Endpoint::Unix(path) | Endpoint::PassiveUnix(path) => {
-                if !path.exists() {
-                    return false;
-                }
-            }
-            Endpoint::Tcp { port, .. }
-            | Endpoint::Ssl { port, .. }
-            | Endpoint::PassiveTcp { port, .. }
-            | Endpoint::PassiveSsl { port, .. } => ports.push(*port),
+    let are_there = plan.listen.iter().all(|endpoint| match endpoint {
+        Endpoint::Unix(path) | Endpoint::PassiveUnix(path) => path.exists(),
+        Endpoint::Tcp { port, .. }
+        | Endpoint::Ssl { port, .. }
+        | Endpoint::PassiveTcp { port, .. }
+        | Endpoint::PassiveSsl { port, .. } => {
+            ports.push(*port);
+            true
         }
-    }
-    ports.is_empty() || is_listened_on(plan.context.namespace, &ports)
+    });
+    are_there && is_listened_on(plan.context.namespace, &ports)
 }
 
-/// Starts database and daemon, of a build and at a niceness, in the folder of `context`, without a
-/// bridge. The settings (`other_config:KEY=VALUE`) hold from the daemon's first moment on.
+/// Starts database and `daemon` in the folder of `context`, without a bridge. The settings
+/// (`other_config:KEY=VALUE`) hold from the daemon's first moment on.
 pub(super) fn start_daemon(
     context: &ServiceContext<'_>,
-    program: &Path,
+    mut daemon: Command,
     settings: &[&str],
-    niceness: Option<i8>,
 ) -> Result<Service> {
     let database = context.dir.join("conf.db");
     let socket = context.dir.join(DATABASE_SOCKET);
@@ -199,40 +186,36 @@ pub(super) fn start_daemon(
     let schema = SCHEMAS.iter().find(|path| Path::new(path).exists()).ok_or_else(|| {
         Missing("Open vSwitch's schema not found: apt-get install openvswitch-switch".into())
     })?;
-    let mut create = command(context, &Tool::OvsdbTool.find()?);
+    let mut create = Command::new(Tool::OVSDB_TOOL.find()?);
     create.arg("create").arg(&database).arg(schema);
     step(context, create, START_LIMIT, &mut service)?;
 
-    let mut server = command(context, &Tool::OvsdbServer.find()?);
+    let mut server = Command::new(Tool::OVSDB_SERVER.find()?);
+    set_folders(&mut server, context);
     server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
     server.arg(format!("--unixctl={}", context.dir.join("ovsdb.ctl").display()));
     server.args(["--no-chdir", "-vsyslog:off"]);
     let mut server = context.start("ovsdb-server", server)?;
-    server.wait_until("open its socket", START_LIMIT, context.cancel, |_| has_listener(&socket))?;
+    server.wait_until("open its socket", START_LIMIT, context.cancel, |_| {
+        // Its file is there a moment before it takes connections.
+        UnixStream::connect(&socket).is_ok()
+    })?;
     service.add(server, None, 0);
 
     vsctl(context, ["--no-wait", "init"], START_LIMIT, &mut service)?;
-    for setting in settings {
-        let words = ["--no-wait", "set", "Open_vSwitch", ".", setting];
+    if !settings.is_empty() {
+        let words = ["--no-wait", "set", "Open_vSwitch", "."].iter().chain(settings).copied();
         vsctl(context, words, START_LIMIT, &mut service)?;
     }
 
-    let mut daemon = command(context, niceness.map_or(program, |_| Path::new("nice")));
-    if let Some(niceness) = niceness {
-        daemon.args(["-n", &niceness.to_string()]).arg(program);
-    }
+    set_folders(&mut daemon, context);
     daemon
         .arg(format!("unix:{}", socket.display()))
         .arg(format!("--unixctl={}", context.dir.join(DAEMON_CONTROL).display()));
     daemon.args(["--no-chdir", "--disable-system", "-vsyslog:off"]);
-    let daemon = context.start(DAEMON, daemon)?;
+    let daemon = context.start("ovs-vswitchd", daemon)?;
     service.add(daemon, Some(ProcessRole::Switch), 0);
     Ok(service)
-}
-
-/// Whether a program takes connections at a socket, whose file is there a moment before.
-fn has_listener(socket: &Path) -> bool {
-    UnixStream::connect(socket).is_ok()
 }
 
 /// Runs `ovs-vsctl` with these words on the database, for so long at most.
@@ -242,28 +225,23 @@ fn vsctl<'w>(
     limit: Duration,
     service: &mut Service,
 ) -> Result<()> {
-    let mut vsctl = command(context, &Tool::OvsVsctl.find()?);
+    let mut vsctl = Command::new(Tool::OVS_VSCTL.find()?);
     vsctl.arg(format!("--db=unix:{}", context.dir.join(DATABASE_SOCKET).display()));
     vsctl.arg(format!("--timeout={}", limit.as_secs())).args(words);
     step(context, vsctl, limit, service)
 }
 
-/// A program of Open vSwitch, or one that starts it, with all its folders in that of the run.
-fn command(context: &ServiceContext<'_>, program: &Path) -> Command {
-    let mut command = Command::new(program);
+/// Has a program of Open vSwitch keep its files in the folder of the run.
+fn set_folders(command: &mut Command, context: &ServiceContext<'_>) {
     for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
         command.env(variable, context.dir);
     }
     // DPDK keeps its own files there.
     command.env("RUNTIME_DIRECTORY", context.dir);
-    command
 }
 
 /// `ovs-vsctl`'s words for the bridges, the ports and the controllers in one transaction.
-fn configuration(
-    plan: &DutPlan<'_>,
-    port: impl Fn(&PortName, usize) -> Option<(String, String)>,
-) -> Result<String> {
+fn configuration(plan: &DutPlan<'_>, ports: &[(String, String)]) -> String {
     let fail_mode = match plan.settings.forwarding() {
         Forwarding::Learning => "standalone",
         Forwarding::Flows | Forwarding::Controller | Forwarding::Io => "secure",
@@ -293,46 +271,27 @@ fn configuration(
             ));
         }
     }
-    for (index, port_name) in plan.ports.iter().enumerate() {
-        let (name, settings) =
-            port(port_name, index).context("Open vSwitch has no in-memory ports: run as root")?;
-        let number = index + 1;
+    for (number, (name, settings)) in (1..).zip(ports) {
         words.push(format!(
             "add-port {} {name} -- set interface {name} ofport_request={number} {settings}",
             bridge_name(0)
         ));
     }
-    Ok(words.join(" -- "))
+    words.join(" -- ")
 }
 
 /// Runs a step of the configuration to its end, for so long at most, and notes its command.
 fn step(
     context: &ServiceContext<'_>,
-    command: Command,
+    mut command: Command,
     limit: Duration,
     service: &mut Service,
 ) -> Result<()> {
+    set_folders(&mut command, context);
     let line = command_line(&command);
     let (namespace, dir, cancel) = (context.namespace, context.dir, context.cancel);
     let output = process::run("ovs-step", command, namespace, dir, limit, cancel)?;
     ensure!(output.success, "`{line}` failed: {}", output.text.trim_end());
     service.commands.push(line);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::net::UnixListener;
-
-    use super::has_listener;
-
-    #[test]
-    fn the_file_of_a_socket_alone_is_no_database_that_answers() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("db.sock");
-        let listener = UnixListener::bind(&socket).unwrap();
-        assert!(has_listener(&socket));
-        drop(listener);
-        assert!(socket.exists() && !has_listener(&socket));
-    }
 }

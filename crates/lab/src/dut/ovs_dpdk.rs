@@ -6,20 +6,22 @@
 
 use std::path::Path;
 
+use anyhow::{Result, bail};
 use programs::huge_pages::{self, HUGE_MB};
 use programs::tools::{Missing, Program};
 
 use super::ovs::{self, add_bridges, cache_settings, start_daemon};
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, replays_by_dpdk};
+use super::{Dut, DutCounters, DutPlan, PortName, REPLAYS_BY_DPDK, StartedDut, refuse};
 use crate::facts::cores;
-use crate::settings::Settings;
 
 const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
 /// `ovs-vswitchd-dpdk`.
 pub(super) const DPDK_OVS: Dut = Dut {
-    replays: replays_by_dpdk,
-    check: |_, settings, _| check(settings),
+    check: |_, settings, _| {
+        refuse(&[REPLAYS_BY_DPDK], settings)?;
+        refuse(ovs::LACKS, settings)
+    },
     programs: |_, _| {
         ovs::find_tools()?;
         let path = Path::new(DAEMON);
@@ -27,7 +29,7 @@ pub(super) const DPDK_OVS: Dut = Dut {
             let what = format!("{DAEMON} not installed: apt-get install openvswitch-switch-dpdk");
             return Err(Missing(what));
         }
-        huge_pages::check(1)?;
+        huge_pages::check()?;
         Ok(vec![Program::ask("ovs-vswitchd-dpdk", path, &["--version"])])
     },
     start,
@@ -39,10 +41,9 @@ pub(super) const DPDK_OVS: Dut = Dut {
 };
 
 /// The CPUs of the daemon's own thread and of the forwarding threads, as masks.
-fn masks(plan: &DutPlan<'_>) -> anyhow::Result<(String, String)> {
+fn masks(plan: &DutPlan<'_>) -> Result<(String, String)> {
     if let Some(bed) = plan.bed.replay() {
-        let forwarding: Vec<usize> = bed.forwarding_cores().collect();
-        return Ok((mask(&[bed.control_core()?]), mask(&forwarding)));
+        return Ok((mask(&[bed.cores.control_core()?]), mask(&bed.cores.subject)));
     }
     let workers = usize::from(plan.settings.workers.unwrap_or(1));
     // From the last one down: the daemon's own thread, on the first, is disturbed last.
@@ -52,27 +53,15 @@ fn masks(plan: &DutPlan<'_>) -> anyhow::Result<(String, String)> {
 
 /// CPUs as a mask in hexadecimal digits, of as many as there are.
 fn mask(cpus: &[usize]) -> String {
-    let digits = cpus.iter().max().map_or(1, |last| last / 4 + 1);
-    let digit = |place: usize| {
-        let of_place = cpus.iter().filter(|cpu| *cpu / 4 == place);
-        of_place.fold(0_u32, |digit, cpu| digit | 1 << (cpu % 4))
-    };
-    let digits = (0..digits).rev().map(|place| format!("{:x}", digit(place)));
+    let mut digits = vec![0; cpus.iter().max().map_or(1, |last| last / 4 + 1)];
+    cpus.iter().for_each(|cpu| digits[cpu / 4] |= 1 << (cpu % 4));
+    let digits = digits.iter().rev().map(|digit: &u8| format!("{digit:x}"));
     format!("0x{}", digits.collect::<String>())
 }
 
-fn check(settings: &Settings) -> Result<(), String> {
-    ovs::check(settings)?;
-    let (workers, cores) = (usize::from(settings.workers.unwrap_or(1)), cores());
-    if workers > cores {
-        return Err(format!("each forwarding thread takes a CPU, and there are {cores}"));
-    }
-    Ok(())
-}
-
-fn start(plan: &DutPlan<'_>) -> anyhow::Result<StartedDut> {
+fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
     // Others may have started since the programs were looked for.
-    huge_pages::check(1)?;
+    huge_pages::check()?;
     let (control, forwarding) = masks(plan)?;
     let own = [
         "dpdk-init=true".to_owned(),
@@ -85,25 +74,23 @@ fn start(plan: &DutPlan<'_>) -> anyhow::Result<StartedDut> {
     let own = own.map(|setting| format!("other_config:{setting}"));
     let settings = cache_settings(plan.settings.caches()).iter().copied();
     let settings: Vec<&str> = settings.chain(own.iter().map(String::as_str)).collect();
-    // Below zero, so that other programs keep off the cores that are measured.
-    let niceness = plan.settings.replay.as_ref().map(|_| -20);
-    let mut service = start_daemon(&plan.context, Path::new(DAEMON), &settings, niceness)?;
+    let daemon = plan.command(Path::new(DAEMON));
+    let service = start_daemon(&plan.context, daemon, &settings)?;
     let queues = plan.settings.queues.unwrap_or(1);
-    let port = |port: &PortName, index: usize| {
+    let port = |(index, port): (usize, &PortName)| {
         let device = match port {
             PortName::Device(device) => {
                 format!("net_af_packet{index},iface={device},qpairs={queues}")
             }
             PortName::Dpdk(device) => device.clone(),
-            PortName::Memory(_) => return None,
+            PortName::Memory(_) => bail!("Open vSwitch has no in-memory ports: run as root"),
         };
         let settings = format!("type=dpdk options:n_rxq={queues} options:dpdk-devargs={device}");
-        Some((format!("dpdk{}", index + 1), settings))
+        Ok((format!("dpdk{}", index + 1), settings))
     };
-    add_bridges(plan, port, &mut service)?;
-    service.check()?;
-    let counters = DutCounters::OvsControl(plan.context.dir.join(ovs::DAEMON_CONTROL));
-    Ok(StartedDut { counters: Some(counters), ..StartedDut::listening(service, plan) })
+    let ports = plan.ports.iter().enumerate().map(port).collect::<Result<Vec<_>>>()?;
+    let counters = Some(DutCounters::OvsControl(plan.context.dir.join(ovs::DAEMON_CONTROL)));
+    Ok(StartedDut { counters, ..add_bridges(plan, &ports, service)? })
 }
 
 #[cfg(test)]

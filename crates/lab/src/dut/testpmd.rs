@@ -4,7 +4,6 @@
 //! Its counters are read over DPDK's telemetry socket, which lies in the scratch folder with all
 //! its other files (`dut::counters`).
 
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -12,21 +11,23 @@ use programs::huge_pages::{self, HUGE_MB};
 use programs::tools::Tool;
 
 use super::counters::{open_telemetry, telemetry_counts};
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, replays_by_dpdk};
+use super::{
+    Dut, DutCounters, DutPlan, Lack, NO_CACHES, ONE_THREAD, PortName, REPLAYS_BY_DPDK, StartedDut,
+    refuse,
+};
 use crate::load::ProcessRole;
 use crate::service::Service;
-use crate::settings::{Forwarding, Settings};
+use crate::settings::Forwarding;
 use crate::testbed::Testbed;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// `dpdk-testpmd` between the devices of a replay.
 pub(super) const TESTPMD: Dut = Dut {
-    replays: replays_by_dpdk,
-    check: |_, settings, _| check(settings),
+    check: |_, settings, _| refuse(LACKS, settings),
     programs: |_, _| {
-        huge_pages::check(1)?;
-        Ok(vec![Tool::Testpmd.program()?])
+        huge_pages::check()?;
+        Ok(vec![Tool::TESTPMD.program()?])
     },
     start,
     ..Dut::new(
@@ -36,13 +37,15 @@ pub(super) const TESTPMD: Dut = Dut {
     )
 };
 
-fn check(settings: &Settings) -> Result<(), String> {
-    if settings.forwarding() != Forwarding::Io || settings.replay.is_none() {
-        return Err("replays a trace without tables, and nothing else".to_owned());
-    }
-    super::no_caches(settings)?;
-    super::one_thread(settings)
-}
+const LACKS: &[Lack] = &[
+    REPLAYS_BY_DPDK,
+    (
+        |of| of.forwarding() != Forwarding::Io || of.replay.is_none(),
+        "replays a trace without tables, and nothing else",
+    ),
+    NO_CACHES,
+    ONE_THREAD,
+];
 
 fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
     let Testbed::Replay(bed) = plan.bed else {
@@ -50,10 +53,9 @@ fn start(plan: &DutPlan<'_>) -> Result<StartedDut> {
     };
     let context = &plan.context;
     // Others may have started since the programs were looked for.
-    huge_pages::check(1)?;
-    let cores = format!("{},{}", bed.control_core()?, bed.forwarding_cores().start);
-    let mut command = Command::new("nice");
-    command.args(["-n", "-20"]).arg(Tool::Testpmd.find()?);
+    huge_pages::check()?;
+    let cores = format!("{},{}", bed.cores.control_core()?, bed.cores.subject[0]);
+    let mut command = plan.command(&Tool::TESTPMD.find()?);
     command.args(["-l", &cores, "--no-pci", "--in-memory", "-m", &HUGE_MB.to_string()]);
     for port in plan.ports {
         if let PortName::Dpdk(device) = port {

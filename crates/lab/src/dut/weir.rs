@@ -25,21 +25,10 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// Time that one more bridge may add to the start.
 const BRIDGE_LIMIT: Duration = Duration::from_millis(100);
 
-/// The word of another build, before its path.
-const BUILD: &str = "weir=";
-
 /// The control socket, in the switch's folder.
 const CONTROL: &str = "ctl.sock";
 
-/// Words of `--caches`; none for those as shipped, the kernel tier too where it is possible.
-type Caches = Option<&'static str>;
-
-/// All caches of the process, and those with the tier inside the kernel, which there must be.
-const USER: Caches = Some("frame,key");
-const KERNEL: Caches = Some("frame,key,kernel");
-
-/// Longest start of a replay: reading a trace, or filling a device's buffers with it, takes a
-/// while.
+/// Longest start of a replay: it reads a trace, or fills a device's buffers with it.
 const REPLAY_START_LIMIT: Duration = Duration::from_secs(60);
 
 /// More flow entries than any workload has.
@@ -50,7 +39,6 @@ const fn row(name: &'static str, about: &'static str) -> Dut {
     Dut {
         has_offloads: true,
         has_memory_ports: true,
-        replays: |_| Ok(()),
         programs: |dut, paths| {
             if dut.is_given {
                 given_program(dut)?;
@@ -63,8 +51,8 @@ const fn row(name: &'static str, about: &'static str) -> Dut {
 
 pub(super) const WEIR: Dut = Dut {
     is_controller: true,
-    check: |_, settings, _| check(settings, None),
-    start: |plan| start(plan, None, "adaptive"),
+    check: |_, settings, _| check(settings, CacheSet::Usual),
+    start: |plan| start(plan, CacheSet::Usual, "adaptive"),
     ..row(
         "weir",
         "Weir's switch as it is shipped: AF_PACKET ports, its kernel tier where that is \
@@ -73,22 +61,22 @@ pub(super) const WEIR: Dut = Dut {
 };
 
 pub(super) const WEIR_USER: Dut = Dut {
-    check: |_, settings, _| check(settings, USER),
-    start: |plan| start(plan, USER, "adaptive"),
+    check: |_, settings, _| check(settings, CacheSet::User),
+    start: |plan| start(plan, CacheSet::User, "adaptive"),
     ..row("weir-user", "Weir's switch without its kernel tier: all is forwarded in user space")
 };
 
 pub(super) const WEIR_BUSY: Dut = Dut {
     is_controller: true,
-    check: |_, settings, _| check(settings, USER),
-    start: |plan| start(plan, USER, "busy"),
+    check: |_, settings, _| check(settings, CacheSet::User),
+    start: |plan| start(plan, CacheSet::User, "busy"),
     ..row("weir-busy", "Weir's switch without its kernel tier, never asleep: a whole core a worker")
 };
 
 pub(super) const WEIR_KERNEL: Dut = Dut {
     has_memory_ports: false,
-    check: |_, settings, _| check(settings, KERNEL),
-    start: |plan| start(plan, KERNEL, "adaptive"),
+    check: |_, settings, _| check(settings, CacheSet::Kernel),
+    start: |plan| start(plan, CacheSet::Kernel, "adaptive"),
     ..row(
         "weir-kernel",
         "Weir's switch, which must have its kernel tier: decisions of the frame cache are \
@@ -98,75 +86,64 @@ pub(super) const WEIR_KERNEL: Dut = Dut {
 
 /// The switch `weir=PATH`: that build, in user space and never asleep.
 pub(super) fn other_build(word: &str) -> Option<&'static Dut> {
-    word.strip_prefix(BUILD).filter(|path| !path.is_empty())?;
+    word.strip_prefix("weir=").filter(|path| !path.is_empty())?;
     let about = "Another build of Weir's switch, in user space, never asleep";
     Some(Dut { is_given: true, ..WEIR_BUSY }.with_word(word, word, about))
 }
 
 fn program<'a>(dut: &'a Dut, paths: &'a ProgramPaths) -> &'a Path {
-    dut.word.strip_prefix(BUILD).map_or(paths.weir.as_path(), Path::new)
+    if dut.is_given { Path::new(dut.behind_name()) } else { &paths.weir }
 }
 
-/// Words of `--caches` of a switch that has those of `usual` if nothing else is asked for.
-fn caches(usual: Caches, settings: &Settings) -> Caches {
-    match settings.caches() {
-        CacheSet::Usual => usual,
-        CacheSet::User => USER,
-        CacheSet::Kernel => KERNEL,
+/// The caches of a switch that has those of `usual` if nothing else is asked for.
+fn caches(usual: CacheSet, settings: &Settings) -> CacheSet {
+    if settings.caches() == CacheSet::Usual { usual } else { settings.caches() }
+}
+
+/// Words of `--caches`; none for those as shipped, the kernel tier too where it is possible.
+fn words(caches: CacheSet) -> Option<&'static str> {
+    match caches {
+        CacheSet::Usual => None,
+        CacheSet::User => Some("frame,key"),
+        CacheSet::Kernel => Some("frame,key,kernel"),
         CacheSet::Key => Some("key"),
         CacheSet::None => Some("off"),
     }
 }
 
 /// Whether the kernel tier may decide: it has to, or it does where it is possible.
-fn may_have_tier(caches: Caches) -> bool {
-    caches.is_none() || caches == KERNEL
-}
-
-/// `weir switch`, on the cores of a replay.
-fn plain_command(plan: &DutPlan<'_>) -> Command {
-    let program = program(plan.dut, plan.context.paths);
-    let Some(bed) = plan.bed.replay() else {
-        let mut plain = Command::new(program);
-        plain.arg("switch");
-        return plain;
-    };
-    // Below zero other programs keep off the cores that are measured; who may not set it measures
-    // with what there is.
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "-20"]).arg(program).arg("switch");
-    let cores: Vec<String> = bed.forwarding_cores().map(|core| core.to_string()).collect();
-    nice.args(["--worker-cores", &cores.join(",")]);
-    nice
+fn may_have_tier(caches: CacheSet) -> bool {
+    matches!(caches, CacheSet::Usual | CacheSet::Kernel)
 }
 
 /// The command that starts it; writes the file of the bridges where there are several.
-fn command(plan: &DutPlan<'_>, caches: Caches, poll: &str) -> Result<Command> {
+fn command(plan: &DutPlan<'_>, caches: CacheSet, poll: &str) -> Result<Command> {
     let (context, settings) = (&plan.context, plan.settings);
-    let mut command = plain_command(plan);
-    command.args(["--poll", poll]);
-    match (settings.forwarding(), plan.controller) {
-        (Forwarding::Learning, _) => {
-            command.args(["--fail-mode", "standalone"]);
-        }
-        (Forwarding::Io, _) => {
-            command.args(["--forward", "io"]);
-        }
-        (Forwarding::Controller, Some(controller)) => {
-            command.args(["--controller", controller, "--fail-mode", "secure"]);
-        }
-        (Forwarding::Flows | Forwarding::Controller, _) => {
-            // The lab is silent for longer than any probe waits.
-            command.args(["--fail-mode", "secure", "--inactivity-probe", "0"]);
-        }
+    let mut command = plan.command(program(plan.dut, context.paths));
+    command.args(["switch", "--poll", poll]);
+    if let Some(bed) = plan.bed.replay() {
+        let cores: Vec<String> = bed.cores.subject.iter().map(usize::to_string).collect();
+        command.args(["--worker-cores", &cores.join(",")]);
     }
+    let mode: &[&str] = match (settings.forwarding(), plan.controller) {
+        (Forwarding::Learning, _) => &["--fail-mode", "standalone"],
+        (Forwarding::Io, _) => &["--forward", "io"],
+        (Forwarding::Controller, Some(controller)) => {
+            &["--controller", controller, "--fail-mode", "secure"]
+        }
+        // The lab is silent for longer than any probe waits.
+        (Forwarding::Flows | Forwarding::Controller, _) => {
+            &["--fail-mode", "secure", "--inactivity-probe", "0"]
+        }
+    };
+    command.args(mode);
     if settings.forwarding() != Forwarding::Io {
         command.args(["--protocols", &context.version.to_string()]);
         if settings.replay.is_some() {
             command.args(["--max-entries", REPLAY_ENTRIES_MAX]);
         }
     }
-    if let Some(caches) = caches {
+    if let Some(caches) = words(caches) {
         command.args(["--caches", caches]);
     }
     if let Some(workers) = settings.workers {
@@ -229,15 +206,15 @@ fn file(plan: &DutPlan<'_>, shared: &[(&str, String)]) -> String {
     text
 }
 
-fn check(settings: &Settings, usual: Caches) -> Result<(), String> {
+fn check(settings: &Settings, usual: CacheSet) -> Result<(), String> {
     let is_io = settings.forwarding() == Forwarding::Io;
-    let is_without = matches!(settings.caches(), CacheSet::User | CacheSet::Key | CacheSet::None);
-    let wants_kernel = usual == KERNEL || settings.caches() == CacheSet::Kernel;
+    let is_without = !may_have_tier(settings.caches());
+    let wants_kernel = [usual, settings.caches()].contains(&CacheSet::Kernel);
     let why = if is_io && settings.is_channel_measured() {
         "has no OpenFlow channel where it forwards without tables"
-    } else if usual == KERNEL && is_without {
+    } else if usual == CacheSet::Kernel && is_without {
         "is the kernel tier, which hangs on the frame cache"
-    } else if usual == USER && wants_kernel {
+    } else if usual == CacheSet::User && wants_kernel {
         "is Weir without its kernel tier"
     } else if wants_kernel && settings.replay.is_some() {
         "the kernel tier hangs on devices of the kernel"
@@ -249,7 +226,7 @@ fn check(settings: &Settings, usual: Caches) -> Result<(), String> {
     Err(why.to_owned())
 }
 
-fn start(plan: &DutPlan<'_>, usual: Caches, poll: &str) -> Result<StartedDut> {
+fn start(plan: &DutPlan<'_>, usual: CacheSet, poll: &str) -> Result<StartedDut> {
     let (context, settings) = (&plan.context, plan.settings);
     if let Testbed::Fleet(_) = plan.bed {
         let is_busy = plan.dut.name == WEIR_BUSY.name;
@@ -264,14 +241,14 @@ fn start(plan: &DutPlan<'_>, usual: Caches, poll: &str) -> Result<StartedDut> {
     let mut process = context.start("weir-switch", command)?;
     process.wait_for_text("ready", limit, context.cancel)?;
     if let Testbed::Replay(bed) = plan.bed {
-        let kept = bed.keep_process_off(process.pid());
+        let kept = bed.cores.keep_process_off(process.pid());
         kept.map_err(|error| anyhow!("cannot choose the switch's cores: {error}"))?;
     }
     let service = Service::of(process, ProcessRole::Switch, 0);
     let socket = context.dir.join(CONTROL);
-    if caches == KERNEL {
+    if caches == CacheSet::Kernel {
         // One that forwards in user space instead is not what is measured.
-        let command = ControlCommand::Caches { set: caches.map(str::to_owned) };
+        let command = ControlCommand::Caches { set: words(caches).map(str::to_owned) };
         let wanted = ControlRequest { json: true, bridge: None, command };
         if let Err(error) = control::ask(&socket, &wanted) {
             bail!("no kernel tier: {error}; it said:\n{}", service.tails());
@@ -287,8 +264,7 @@ fn start(plan: &DutPlan<'_>, usual: Caches, poll: &str) -> Result<StartedDut> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KERNEL, USER, WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER, caches, may_have_tier};
-    use crate::service::ProgramPaths;
+    use super::{caches, may_have_tier};
     use crate::settings::{CacheSet, Settings};
 
     #[test]
@@ -296,32 +272,14 @@ mod tests {
         let may = |usual, of| {
             may_have_tier(caches(usual, &Settings { caches: of, ..Settings::default() }))
         };
-        assert!(may(None, None) && may(KERNEL, None) && !may(USER, None));
-        assert!(may(None, Some(CacheSet::Kernel)));
-        for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
-            assert!(!may(None, Some(caches)), "{caches:?}");
+        for (usual, expected) in
+            [(CacheSet::Usual, true), (CacheSet::Kernel, true), (CacheSet::User, false)]
+        {
+            assert_eq!(may(usual, None), expected, "{usual:?}");
         }
-    }
-
-    #[test]
-    fn each_of_them_is_what_its_name_says() {
-        let paths = ProgramPaths::new("weir".into(), "none".into());
-        for (dut, is_controller, has_memory_ports, may_user, may_kernel) in [
-            (WEIR, true, true, true, true),
-            (WEIR_USER, false, true, true, false),
-            (WEIR_BUSY, true, true, true, false),
-            (WEIR_KERNEL, false, false, false, true),
-        ] {
-            let may = |caches| {
-                let of = Settings { caches, ..Settings::default() };
-                (dut.check)(&dut, &of, &paths).is_ok()
-            };
-            let name = dut.name;
-            assert!(may(None), "{name}");
-            assert_eq!(may(Some(CacheSet::User)), may_user, "{name}");
-            assert_eq!(may(Some(CacheSet::Kernel)), may_kernel, "{name}");
-            assert_eq!(dut.is_controller, is_controller, "{name}");
-            assert_eq!(dut.has_memory_ports, has_memory_ports, "{name}");
+        assert!(may(CacheSet::Usual, Some(CacheSet::Kernel)));
+        for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
+            assert!(!may(CacheSet::Usual, Some(caches)), "{caches:?}");
         }
     }
 }

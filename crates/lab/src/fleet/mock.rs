@@ -3,14 +3,16 @@
 //! Their faults are those of controllers: silence, garbage, messages that do not parse, sockets
 //! that are never read, connections that end. Dropping one ends its threads.
 
-use std::io::{self, Read, Write};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use channel::{Connection, ConnectionSettings, Endpoint, Event, Side};
+use anyhow::Result;
+use channel::Endpoint;
+use client::{Client, ClientSettings};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::message::{
     MultipartRequest, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
@@ -56,29 +58,26 @@ impl Mock {
         let is_over = Arc::new(AtomicBool::new(false));
         let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
         let (over, kept) = (Arc::clone(&is_over), Arc::clone(&streams));
-        let accepting = std::thread::spawn(move || {
-            let mut threads = Vec::new();
-            for stream in listener.incoming() {
-                if over.load(Ordering::SeqCst) {
-                    break;
-                }
-                let Ok(stream) = stream else { continue };
-                let copy = stream.try_clone().unwrap();
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
-                let over = Arc::clone(&over);
-                threads.push(std::thread::spawn(move || {
+        let accept = move || {
+            let over = &*over;
+            std::thread::scope(|scope| {
+                for stream in listener.incoming().flatten() {
+                    if over.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    kept.lock().unwrap().push(stream.try_clone().unwrap());
                     // A stream that has failed ends its connection.
-                    let _ = serve(stream, behaviour, &over);
-                }));
-            }
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-        });
+                    scope.spawn(move || serve(stream, behaviour, over));
+                }
+            });
+        };
+        let accepting = std::thread::spawn(accept);
         Self { port, is_over, streams, listener: Some(accepting) }
     }
 
     /// Number of connections that it has taken.
     pub(crate) fn connections(&self) -> usize {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.streams.lock().unwrap().len()
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -89,7 +88,7 @@ impl Mock {
 impl Drop for Mock {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for stream in self.streams.lock().unwrap().drain(..) {
             // One that is closed already is what is wanted.
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -101,103 +100,72 @@ impl Drop for Mock {
 }
 
 /// One connection, until it is over.
-fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) -> io::Result<()> {
+fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) -> Result<()> {
     if behaviour == Behaviour::Garbage {
         stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\n")?;
     }
     if matches!(behaviour, Behaviour::Silent | Behaviour::Garbage) {
         return wait(is_over);
     }
-    stream.set_nodelay(true)?;
-    let settings = ConnectionSettings::new(Side::Controller).with_versions(Version::ALL);
-    let mut connection = Connection::new(settings, Instant::now());
-    let (mut packet_ins, mut bytes) = (0, vec![0; 1 << 16]);
+    let own = stream.try_clone()?;
+    let mut switch = Client::over_tcp(stream, "a switch", ClientSettings::of(Version::ALL))?;
+    let version = switch.version();
+    ask(&mut switch)?;
+    let mut packet_ins = 0;
     loop {
-        flush(&mut connection, &mut stream)?;
-        let count = stream.read(&mut bytes)?;
-        if count == 0 {
-            return Ok(());
-        }
-        connection.receive(&bytes[..count], Instant::now());
-        while let Some(event) = connection.poll_event() {
-            let packet_in = match event {
-                Event::Up { version } => {
-                    ask(&mut connection, version.has_port_desc());
-                    continue;
-                }
-                Event::Message { message: Message::PacketIn(packet_in), .. } => packet_in,
-                Event::Down(_) => return Ok(()),
-                Event::Message { .. } | Event::Refused { .. } => continue,
-            };
-            packet_ins += 1;
-            match behaviour {
-                Behaviour::Mute => continue,
-                Behaviour::Deaf(last) if packet_ins > last => return wait(is_over),
-                // A copy of the stream is kept by the mock.
-                Behaviour::Leaves(last) if packet_ins > last => {
-                    return stream.shutdown(Shutdown::Both);
-                }
-                Behaviour::Hub(time) => std::thread::sleep(time),
-                Behaviour::Stalls(after, time) if packet_ins == after => std::thread::sleep(time),
-                Behaviour::FlowAndPacket => {
-                    let entry = FlowMod::new(FlowModCommand::Add);
-                    connection.send(&Message::FlowMod(entry)).unwrap();
-                }
-                Behaviour::Malformed => {
-                    let version = connection.version().unwrap();
-                    let kind = MessageKind::FlowMod.number(version).unwrap();
-                    let mut frame = vec![version.number(), kind, 0, 16];
-                    frame.resize(16, 0xff);
-                    connection.send_frame(&frame).unwrap();
-                }
-                Behaviour::Stalls(..)
-                | Behaviour::Silent
-                | Behaviour::Garbage
-                | Behaviour::Deaf(_)
-                | Behaviour::Leaves(_) => {}
+        let (_, Message::PacketIn(packet_in)) = switch.next_message()? else { continue };
+        packet_ins += 1;
+        match behaviour {
+            Behaviour::Mute => continue,
+            Behaviour::Deaf(last) if packet_ins > last => return wait(is_over),
+            // A copy of the stream is kept by the mock.
+            Behaviour::Leaves(last) if packet_ins > last => {
+                return Ok(own.shutdown(Shutdown::Both)?);
             }
-            answer(&mut connection, &packet_in);
-            // An answer does not wait for those to the packet-ins that came with its own.
-            flush(&mut connection, &mut stream)?;
+            Behaviour::Hub(time) => std::thread::sleep(time),
+            Behaviour::Stalls(after, time) if packet_ins == after => std::thread::sleep(time),
+            Behaviour::FlowAndPacket => {
+                switch.send(&Message::FlowMod(FlowMod::new(FlowModCommand::Add)))?;
+            }
+            Behaviour::Malformed => {
+                let kind = MessageKind::FlowMod.number(version).unwrap();
+                let mut frame = vec![version.number(), kind, 0, 16];
+                frame.resize(16, 0xff);
+                switch.send_bytes(&frame)?;
+            }
+            Behaviour::Stalls(..)
+            | Behaviour::Silent
+            | Behaviour::Garbage
+            | Behaviour::Deaf(_)
+            | Behaviour::Leaves(_) => {}
         }
+        switch.send_as(Xid(0), &flood(packet_in))?;
     }
-}
-
-/// Writes what waits to be sent.
-fn flush(connection: &mut Connection, stream: &mut TcpStream) -> io::Result<()> {
-    let waiting = connection.transmit();
-    stream.write_all(waiting)?;
-    let count = waiting.len();
-    connection.transmitted(count, Instant::now());
-    Ok(())
 }
 
 /// First requests of every controller.
-fn ask(connection: &mut Connection, has_port_desc: bool) {
-    connection.send(&Message::FeaturesRequest).unwrap();
-    let config = SwitchConfig { flags: 0, miss_send_len: 128 };
-    connection.send(&Message::SetConfig(config)).unwrap();
-    if has_port_desc {
+fn ask(switch: &mut Client) -> Result<()> {
+    switch.send(&Message::FeaturesRequest)?;
+    switch.send(&Message::SetConfig(SwitchConfig { flags: 0, miss_send_len: 128 }))?;
+    if switch.version().has_port_desc() {
         let body = MultipartRequestBody::PortDesc;
-        let request = MultipartRequest { more: false, body };
-        connection.send(&Message::MultipartRequest(request)).unwrap();
+        switch.send(&Message::MultipartRequest(MultipartRequest { more: false, body }))?;
     }
-    connection.send(&Message::BarrierRequest).unwrap();
+    switch.send(&Message::BarrierRequest)?;
+    Ok(())
 }
 
-/// Floods the packet.
-fn answer(connection: &mut Connection, packet_in: &PacketIn) {
-    let is_held = packet_in.buffer_id.is_some();
-    let body = PacketOut {
+/// The packet-out that floods the packet.
+fn flood(packet_in: PacketIn) -> Message {
+    Message::PacketOut(PacketOut {
         buffer_id: packet_in.buffer_id,
         in_port: packet_in.in_port().unwrap(),
         actions: vec![Action::output(PortNo::FLOOD)],
-        data: if is_held { Vec::new() } else { packet_in.data.clone() },
-    };
-    connection.send_as(Xid(0), &Message::PacketOut(body)).unwrap();
+        data: if packet_in.buffer_id.is_some() { Vec::new() } else { packet_in.data },
+    })
 }
 
-fn wait(is_over: &AtomicBool) -> io::Result<()> {
+fn wait(is_over: &AtomicBool) -> Result<()> {
     while !is_over.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::http::HttpClient;
 use super::ring::RingTopology;
-use super::topology::{rest_of, until_empty};
+use super::topology::rest_of;
 use super::{FleetPlan, Values};
 use emulator::{THREAD_NAME, Times};
 
@@ -29,44 +29,47 @@ const ENTRY_LIMIT: Duration = Duration::from_secs(10);
 /// Measures paths one after the other, and then as many at a time as there are clients. An error
 /// where the controller refuses a path or an entry does not come.
 pub(crate) fn measure(fleet: &FleetPlan, cancel: &Cancel) -> Result<(Values, Times)> {
-    let mut rest = rest_of(fleet)?;
-    until_empty(&mut rest, SWITCHES, fleet.ready_limit, cancel)?;
+    let mut rest = rest_of(fleet, cancel)?;
+    rest.until_empty(SWITCHES)?;
     let ring = RingTopology::start(fleet)?;
-    until_served(&ring, &mut rest, fleet, cancel)?;
-    let cookies = AtomicU64::new(1);
+    let (all, after_s) = (fleet.switches, rest.limit.as_secs());
+    rest.until(SWITCHES, |known: &[u64]| {
+        ring.check()?;
+        let known = known.len();
+        let what = || format!("the controller knows {known} of {all} switches after {after_s} s");
+        Ok((known != all as usize).then(what))
+    })?;
+    let paths = AtomicU64::new(0);
+    let wanted = || paths.load(Ordering::Relaxed) * u64::from(fleet.switches);
     let mut times = Times::default();
     let until = Instant::now() + fleet.window;
     while Instant::now() < until {
         cancel.check()?;
         let begun = Instant::now();
-        let cookie = ask_for_path(&mut rest, fleet, &cookies)?;
-        let last = until_there(&ring, cookie, fleet.switches, cancel)?;
+        ask_for_path(&mut rest, fleet, &paths)?;
+        let last = until_there(&ring, wanted(), cancel)?;
         times.record(last.saturating_duration_since(begun).as_nanos() as u64);
     }
-    let begun = Instant::now();
-    let paths = many(fleet, &cookies, cancel)?;
-    let until = Instant::now() + ENTRY_LIMIT;
-    let wanted = paths * u64::from(fleet.switches);
-    while ring.entries() < wanted && Instant::now() < until {
-        ring.check()?;
-        cancel.sleep(Duration::from_millis(1))?;
-    }
+    let (before, begun) = (wanted(), Instant::now());
+    ask_at_once(fleet, &paths, cancel)?;
+    until_there(&ring, wanted(), cancel)?;
     let seconds = begun.elapsed().as_secs_f64();
-    let came = ring.entries();
+    let ((came, _), wanted) = (ring.entries(), wanted());
     ensure!(came == wanted, "of {wanted} entries {came} came to their switches");
     ring.check()?;
+    let entries_ps = (wanted - before) as f64 / seconds;
     let values = vec![
         ("proactive_p50_us", times.at_us(0.5)),
         ("proactive_p99_us", times.at_us(0.99)),
-        ("proactive_paths_ps", paths as f64 / seconds),
-        ("proactive_entries_ps", came as f64 / seconds),
+        ("proactive_paths_ps", entries_ps / f64::from(fleet.switches)),
+        ("proactive_entries_ps", entries_ps),
     ];
     Ok((values, times))
 }
 
-/// Asks for an entry at each switch, of the next cookie: a path around the ring.
-fn ask_for_path(rest: &mut HttpClient, fleet: &FleetPlan, cookies: &AtomicU64) -> Result<u64> {
-    let cookie = cookies.fetch_add(1, Ordering::Relaxed);
+/// Asks for an entry at each switch, a path around the ring: its number, from 1, is the cookie.
+fn ask_for_path(rest: &mut HttpClient, fleet: &FleetPlan, paths: &AtomicU64) -> Result<()> {
+    let cookie = paths.fetch_add(1, Ordering::Relaxed) + 1;
     // Each path is for another destination, of so many as a cookie counts.
     let bytes = cookie.to_be_bytes();
     let mac = bytes[3..].iter().map(|byte| format!(":{byte:02x}")).collect::<String>();
@@ -80,20 +83,21 @@ fn ask_for_path(rest: &mut HttpClient, fleet: &FleetPlan, cookies: &AtomicU64) -
         });
         rest.ask("POST", "/stats/flowentry/add", &body.to_string())?;
     }
-    Ok(cookie)
+    Ok(())
 }
 
-/// Waits until all entries of a path are there; when the last one came.
-fn until_there(ring: &RingTopology, cookie: u64, count: u32, cancel: &Cancel) -> Result<Instant> {
+/// Waits until that number of entries has come; when the last one did.
+fn until_there(ring: &RingTopology, wanted: u64, cancel: &Cancel) -> Result<Instant> {
     let begun = Instant::now();
     loop {
-        if let Some(last) = ring.take_entries(cookie, count) {
+        let (came, last) = ring.entries();
+        if let Some(last) = last.filter(|_| came >= wanted) {
             return Ok(last);
         }
         ring.check()?;
         ensure!(
             begun.elapsed() <= ENTRY_LIMIT,
-            "the controller has said that it has added {count} entries, and not all have come \
+            "the controller has said that it has added {wanted} entries, and {came} have come \
              within {} s",
             ENTRY_LIMIT.as_secs()
         );
@@ -102,40 +106,15 @@ fn until_there(ring: &RingTopology, cookie: u64, count: u32, cancel: &Cancel) ->
     }
 }
 
-/// Waits until the controller knows every switch.
-fn until_served(
-    ring: &RingTopology,
-    rest: &mut HttpClient,
-    plan: &FleetPlan,
-    cancel: &Cancel,
-) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        let known = rest.get::<Vec<u64>>(SWITCHES)?.len();
-        if known == plan.switches as usize {
-            return Ok(());
-        }
-        ring.check()?;
-        ensure!(
-            begun.elapsed() <= plan.ready_limit,
-            "the controller knows {known} of {} switches after {} s",
-            plan.switches,
-            plan.ready_limit.as_secs()
-        );
-        cancel.sleep(Duration::from_millis(5))?;
-    }
-}
-
-/// Asks for paths with all clients for the time of the plan; how many.
-fn many(fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cancel) -> Result<u64> {
-    let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+/// Asks for paths with all clients for the time of the plan.
+fn ask_at_once(fleet: &FleetPlan, paths: &AtomicU64, cancel: &Cancel) -> Result<()> {
+    let is_over = AtomicBool::new(false);
     let client = || -> Result<()> {
         affinity::allow(None, &fleet.cores).context("choosing cores for the emulator")?;
         emulator::prefer(None);
-        let mut rest = rest_of(fleet)?;
+        let mut rest = rest_of(fleet, cancel)?;
         while !is_over.load(Ordering::Relaxed) {
-            ask_for_path(&mut rest, fleet, cookies)?;
-            asked.fetch_add(1, Ordering::Relaxed);
+            ask_for_path(&mut rest, fleet, paths)?;
         }
         Ok(())
     };
@@ -150,6 +129,5 @@ fn many(fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cancel) -> Result<u64> 
             client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         slept.map_err(anyhow::Error::from)
-    })?;
-    Ok(asked.load(Ordering::Relaxed))
+    })
 }

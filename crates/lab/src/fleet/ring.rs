@@ -5,10 +5,10 @@
 //! these questions leave time for. A link can go down and come up, which both ends tell. It must
 //! never carry anything over a link that is down, nor what is not LLDP: there are no hosts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -38,33 +38,27 @@ type LinkChange = Option<(u32, bool)>;
 
 /// Common view of all.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     /// When the first LLDP came from the controller.
-    first_lldp: OnceLock<Instant>,
-    described: AtomicU32,
+    pub(super) first_lldp: OnceLock<Instant>,
+    /// Number of switches that have sent their features.
+    pub(super) described: AtomicU32,
     /// Frames that could not be carried, since too many were on their way.
     lost: AtomicU64,
-    /// For each cookie, the number of entries that have come and when the last one did.
-    entries: Mutex<HashMap<u64, (u32, Instant)>>,
+    /// Number of entries with a cookie that have come, and when the last one did.
+    entries: Mutex<(u64, Option<Instant>)>,
     ended: OnceLock<String>,
-}
-
-impl Seen {
-    fn entries(&self) -> MutexGuard<'_, HashMap<u64, (u32, Instant)>> {
-        // The map is whole after every statement.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A ring that runs on a thread of its own, and ends with the value.
 #[derive(Debug)]
 pub(super) struct RingTopology {
-    switches: u32,
+    pub(super) switches: u32,
     /// When the first switch began to connect.
     pub(super) begun: Instant,
     /// All switches go when it does.
     links: Option<watch::Sender<LinkChange>>,
-    seen: Arc<Seen>,
+    pub(super) seen: Arc<Seen>,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
@@ -101,30 +95,9 @@ impl RingTopology {
         at
     }
 
-    /// When the first LLDP came from the controller.
-    pub(super) fn first_lldp(&self) -> Option<Instant> {
-        self.seen.first_lldp.get().copied()
-    }
-
-    /// Number of switches that have sent their features.
-    pub(super) fn described(&self) -> u32 {
-        self.seen.described.load(Ordering::Relaxed)
-    }
-
-    /// When the last of the entries with this cookie came, if as many have come.
-    pub(super) fn take_entries(&self, cookie: u64, count: u32) -> Option<Instant> {
-        let mut entries = self.seen.entries();
-        let (came, last) = *entries.get(&cookie)?;
-        if came < count {
-            return None;
-        }
-        entries.remove(&cookie);
-        Some(last)
-    }
-
-    /// Number of entries that have come and were not taken.
-    pub(super) fn entries(&self) -> u64 {
-        self.seen.entries().values().map(|(came, _)| u64::from(*came)).sum()
+    /// Number of entries with a cookie that have come, and when the last one did.
+    pub(super) fn entries(&self) -> (u64, Option<Instant>) {
+        *self.seen.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fails if a connection has ended or packets were lost.
@@ -181,15 +154,14 @@ fn run(plan: FleetPlan, seen: &Arc<Seen>, links: &watch::Receiver<LinkChange>) -
                 seen: Arc::clone(seen),
                 is_up: [true; 2],
             };
-            let (links, at_once, seen) = (links.clone(), Rc::clone(&at_once), Arc::clone(seen));
-            tasks.spawn_local(async move {
-                if let Err(why) = switch.serve(links, &at_once).await {
-                    // The first to end is the one that is reported.
-                    let _ = seen.ended.set(files::with_sources(why.as_ref()));
-                }
-            });
+            tasks.spawn_local(switch.serve(links.clone(), Rc::clone(&at_once)));
         }
-        while tasks.join_next().await.is_some() {}
+        while let Some(ended) = tasks.join_next().await {
+            if let Ok(Err(why)) = ended {
+                // The first to end is the one that is reported.
+                let _ = seen.ended.set(files::with_sources(why.as_ref()));
+            }
+        }
     });
     Ok(())
 }
@@ -199,7 +171,7 @@ impl RingSwitch {
     async fn serve(
         mut self,
         mut links: watch::Receiver<LinkChange>,
-        at_once: &Semaphore,
+        at_once: Rc<Semaphore>,
     ) -> Result<()> {
         let opening = async {
             // Nobody closes the semaphore.
@@ -239,12 +211,11 @@ impl RingSwitch {
             while let Some(event) = link.connection().poll_event() {
                 match event {
                     Event::Message { xid, message } => self.answer(xid, &message, &mut link)?,
-                    Event::Up { .. } => permit = None,
+                    Event::Up { .. } => drop(permit.take()),
                     Event::Refused { .. } => {}
                     Event::Down(why) => bail!("switch {}: {why}", self.number + 1),
                 }
             }
-            drop(permit.take_if(|_| link.connection().version().is_some()));
         }
     }
 
@@ -296,10 +267,8 @@ impl RingSwitch {
                 }
             }
             Message::FlowMod(entry) if entry.cookie.0 != 0 => {
-                let at = Instant::now();
-                let mut entries = self.seen.entries();
-                let (came, last) = entries.entry(entry.cookie.0).or_insert((0, at));
-                (*came, *last) = (*came + 1, at);
+                let mut came = self.seen.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                *came = (came.0 + 1, Some(Instant::now()));
             }
             Message::FeaturesRequest => {
                 self.seen.described.fetch_add(1, Ordering::Relaxed);

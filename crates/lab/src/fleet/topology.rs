@@ -7,9 +7,10 @@
 //! those that there are.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use programs::cancel::Cancel;
 use serde_json::Value;
 
@@ -17,8 +18,6 @@ use super::http::HttpClient;
 use super::ring::{RingLink, RingTopology};
 use super::{FleetPlan, Values};
 
-/// Between two questions, besides what the answer takes.
-const ASK_EVERY: Duration = Duration::from_millis(2);
 /// The path of the links that the controller shows.
 const LINKS: &str = "/v1.0/topology/links";
 /// The first size of a search for the largest one, which grows four times as large with each step.
@@ -26,21 +25,22 @@ const SIZE_FIRST: u32 = 16;
 
 /// Measures one ring: discovery, a link that goes down, and one that comes up.
 pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
-    let mut rest = rest_of(plan)?;
-    until_empty(&mut rest, LINKS, plan.ready_limit, cancel)?;
+    let mut rest = rest_of(plan, cancel)?;
+    rest.until_empty(LINKS)?;
     let ring = RingTopology::start(plan)?;
     let all = ring.links();
-    let known = until_shown(&mut rest, &ring, &all, plan, cancel)?;
-    let first = ring.first_lldp().context("links are shown, and no LLDP came: is it this ring?")?;
+    let known = until_shown(&mut rest, &ring, &all)?;
+    let first = ring.seen.first_lldp.get();
+    let first = first.context("links are shown, and no LLDP came: is it this ring?")?;
     let cut = ring.both_ways(0);
     let others = all.iter().copied().filter(|link| !cut.contains(link)).collect();
     let went = ring.set_link(0, false);
-    let gone = until_shown(&mut rest, &ring, &others, plan, cancel)?;
+    let gone = until_shown(&mut rest, &ring, &others)?;
     let came = ring.set_link(0, true);
-    let back = until_shown(&mut rest, &ring, &all, plan, cancel)?;
+    let back = until_shown(&mut rest, &ring, &all)?;
     let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
     Ok(vec![
-        ("topology_s", seconds(first, known)),
+        ("topology_s", seconds(*first, known)),
         ("topology_connect_s", seconds(ring.begun, known)),
         ("topology_down_ms", 1e3 * seconds(went, gone)),
         ("topology_up_ms", 1e3 * seconds(came, back)),
@@ -50,13 +50,12 @@ pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
 /// The largest ring that the controller discovers in time, up to that of the plan; an error where
 /// it does not discover the smallest.
 pub(crate) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
-    let mut rest = rest_of(plan)?;
+    let mut rest = rest_of(plan, cancel)?;
     let mut found: Option<(u32, f64)> = None;
-    until_empty(&mut rest, LINKS, plan.ready_limit, cancel)?;
+    rest.until_empty(LINKS)?;
     for size in sizes(plan.switches) {
-        let plan = FleetPlan { switches: size, ..plan.clone() };
-        let ring = RingTopology::start(&plan)?;
-        match until_shown(&mut rest, &ring, &ring.links(), &plan, cancel) {
+        let ring = RingTopology::start(&FleetPlan { switches: size, ..plan.clone() })?;
+        match until_shown(&mut rest, &ring, &ring.links()) {
             Ok(known) => found = Some((size, (known - ring.begun).as_secs_f64())),
             // Who is interrupted, or has not discovered the smallest, has no figure.
             Err(error) if cancel.check().is_err() || found.is_none() => return Err(error),
@@ -77,36 +76,13 @@ fn sizes(largest: u32) -> Vec<u32> {
 }
 
 /// The client of the controller's REST.
-pub(super) fn rest_of(plan: &FleetPlan) -> Result<HttpClient> {
+pub(super) fn rest_of(plan: &FleetPlan, cancel: &Cancel) -> Result<HttpClient> {
     let address = plan.rest.as_deref();
     let address = address.context(
         "this asks the controller's REST (Ryu's endpoints): --dut weir, {rest} in the command of \
          another, or --set fleet.rest=HOST:PORT for one that runs already",
     )?;
-    HttpClient::new(address)
-}
-
-/// Waits until the list of that path is empty: a controller that ran before still shows an earlier
-/// fleet for a moment, whose rings and switches look like those of the next.
-pub(super) fn until_empty(
-    rest: &mut HttpClient,
-    path: &str,
-    limit: Duration,
-    cancel: &Cancel,
-) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        let count = rest.get::<Vec<Value>>(path)?.len();
-        if count == 0 {
-            return Ok(());
-        }
-        ensure!(
-            begun.elapsed() <= limit,
-            "before any switch connects, GET {path} still has {count} rows after {} s",
-            limit.as_secs()
-        );
-        cancel.sleep(ASK_EVERY)?;
-    }
+    HttpClient::new(address, plan.ready_limit, cancel)
 }
 
 /// Waits until the controller shows these links and no others; when it did.
@@ -114,31 +90,20 @@ fn until_shown(
     rest: &mut HttpClient,
     ring: &RingTopology,
     expected: &BTreeSet<RingLink>,
-    plan: &FleetPlan,
-    cancel: &Cancel,
 ) -> Result<Instant> {
-    let begun = Instant::now();
-    loop {
-        let shown = links(&rest.get::<Vec<Value>>(LINKS)?)?;
-        let at = Instant::now();
+    let after_s = rest.limit.as_secs();
+    rest.until(LINKS, |list| {
+        let shown = links(list)?;
         ring.check()?;
-        if shown == *expected {
-            return Ok(at);
-        }
-        if at - begun > plan.ready_limit {
-            let right = shown.intersection(expected).count();
-            bail!(
-                "the controller shows {right} of {} links, and {} that there are not, after {} s; \
-                 {} of {} switches have told who they are",
-                expected.len(),
-                shown.len() - right,
-                plan.ready_limit.as_secs(),
-                ring.described(),
-                plan.switches
-            );
-        }
-        cancel.sleep(ASK_EVERY)?;
-    }
+        let right = shown.intersection(expected).count();
+        let (all, others) = (expected.len(), shown.len() - right);
+        let (described, switches) = (ring.seen.described.load(Ordering::Relaxed), ring.switches);
+        let missing = format!(
+            "the controller shows {right} of {all} links, and {others} that there are not, after \
+             {after_s} s; {described} of {switches} switches have told who they are"
+        );
+        Ok((right < all || others > 0).then_some(missing))
+    })
 }
 
 /// The links that the controller shows.
@@ -156,34 +121,8 @@ fn links(shown: &[Value]) -> Result<BTreeSet<RingLink>> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::time::Duration;
 
-    use programs::cancel::Cancel;
-
-    use super::super::http::{HttpClient, tests::serve};
-    use super::{links, sizes, until_empty};
-
-    #[test]
-    fn an_earlier_fleet_is_gone_before_the_next_one_connects() {
-        let (address, server) = serve(&[&[
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[1,2]",
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n[1]",
-            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-        ]]);
-        let mut rest = HttpClient::new(&address).unwrap();
-        let cancel = Cancel::default();
-        until_empty(&mut rest, "/stats/switches", Duration::from_secs(60), &cancel).unwrap();
-        let error = until_empty(&mut rest, "/stats/switches", Duration::ZERO, &cancel);
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains("/stats/switches still has 1 rows"), "{error}");
-        for text in ["", "{}"] {
-            let error = until_empty(&mut rest, "/no/list", Duration::from_secs(60), &cancel);
-            assert_eq!(error.unwrap_err().to_string(), format!("GET /no/list: {text}"));
-        }
-        server.join().unwrap();
-    }
+    use super::{links, sizes};
 
     #[test]
     fn links_are_read_as_ryu_writes_them() {

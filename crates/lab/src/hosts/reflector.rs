@@ -48,8 +48,7 @@ pub(crate) fn reflect(
     Ok(())
 }
 
-/// Exchanges source and destination of a datagram for `host`; false, and nothing is changed, for
-/// any other frame. No checksum changes with that.
+/// Exchanges both ends of a datagram for `host`, under the same checksums; false for other frames.
 fn turn_round(frame: &mut [u8], host: &HostAddress) -> bool {
     let Some(headers) = frame.first_chunk_mut::<HEADERS_LEN>() else { return false };
     let is_ours = headers[0..6] == host.mac

@@ -3,13 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use client::ClientError;
 use openflow::Message;
 use stats::quantile;
 
-use super::{
-    Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, exactly,
-    idle_cpu,
-};
+use super::{Method, MethodContext, Metric, Trial, TrialError, distribution, exactly, idle_cpu};
 use crate::switch_client::SwitchClient;
 
 /// Questions of each kind, one after the other, and the most bridges that are asked so.
@@ -36,7 +34,7 @@ pub(super) const CHANNEL: Method = Method {
         Metric::lower("channel_connect_ms", "connecting, the first 100, mean", "ms", 2),
     ],
     cost: |settings| {
-        let bridges = f64::from(settings.bridges.unwrap_or(1));
+        let bridges = settings.bridges() as f64;
         Duration::from_secs_f64(settings.duration_s() + 0.3 + 0.01 * bridges)
     },
     run,
@@ -47,15 +45,14 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     if context.setup.bridges().is_empty() {
         return Err(TrialError::Unfit("has no OpenFlow channel"));
     }
-    let failed = |error: anyhow::Error| channel_error(&error, context);
     let (mut clients, connect_ms) = connect_all(context)?;
     // What follows a connection is over: the features, the first table of entries.
-    ask_all(&mut clients).map_err(failed)?;
+    ask_all(&mut clients)?;
     let cores = idle_cpu::of_switch(context)?;
-    let echo = times(&mut clients, |client| Ok(client.echo(Vec::new())?)).map_err(failed)?;
-    let barrier = times(&mut clients, |client| Ok(client.barrier()?)).map_err(failed)?;
-    let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
-    let mut all = all.map_err(failed)?;
+    let echo = times(&mut clients, |client| client.echo(Vec::new()))?;
+    let barrier = times(&mut clients, |client| client.barrier())?;
+    let all: Result<Vec<f64>, _> = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect();
+    let mut all = all?;
     all.sort_by(f64::total_cmp);
     let mut values = vec![
         ("channel_echo_ms", quantile(&echo, 0.5)),
@@ -82,40 +79,33 @@ const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
 /// Connections to all bridges, and how long one of them took, in milliseconds: the mean of the
 /// first [`ONE_BY_ONE`], made one after another.
-fn connect_all(context: &MethodContext<'_>) -> Result<(Vec<SwitchClient>, f64), TrialError> {
-    let connect = |bridge| {
-        let connected = context.setup.connect(context.setup.version, bridge, context.cancel);
-        connected.map_err(|error| channel_error(&error, context))
+fn connect_all(context: &MethodContext<'_>) -> anyhow::Result<(Vec<SwitchClient>, f64)> {
+    let connect = |bridges: &[usize]| -> anyhow::Result<Vec<SwitchClient>> {
+        let connect =
+            |bridge: &usize| context.setup.connect(context.setup.version, *bridge, context.cancel);
+        bridges.iter().map(connect).collect()
     };
-    let count = context.setup.bridges().len();
+    let all = Vec::from_iter(0..context.setup.bridges().len());
+    let (first, rest) = all.split_at(all.len().min(ONE_BY_ONE));
     let begun = Instant::now();
-    let mut clients =
-        (0..count.min(ONE_BY_ONE)).map(connect).collect::<Result<Vec<_>, TrialError>>()?;
+    let mut clients = connect(first)?;
     let connect_ms = begun.elapsed().as_secs_f64() * 1e3 / clients.len() as f64;
-    let rest: Vec<usize> = (clients.len()..count).collect();
-    let connected = std::thread::scope(|scope| {
-        let share = rest.len().div_ceil(AT_ONCE).max(1);
-        let connecting: Vec<_> = rest
-            .chunks(share)
-            .map(|bridges| {
-                let connect = || bridges.iter().map(|bridge| connect(*bridge)).collect();
-                scope.spawn(connect)
-            })
-            .collect();
-        let joined = connecting
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        joined.collect::<Result<Vec<Vec<_>>, TrialError>>()
-    })?;
-    clients.extend(connected.into_iter().flatten());
-    Ok((clients, connect_ms))
+    std::thread::scope(|scope| {
+        let shares = rest.chunks(rest.len().div_ceil(AT_ONCE).max(1));
+        let threads: Vec<_> = shares.map(|share| scope.spawn(move || connect(share))).collect();
+        for thread in threads {
+            let connected = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            clients.extend(connected?);
+        }
+        Ok((clients, connect_ms))
+    })
 }
 
 /// Milliseconds of each answer, ascending; of many bridges the first [`QUESTIONS`] are asked.
 fn times(
     clients: &mut [SwitchClient],
-    ask: fn(&mut SwitchClient) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<f64>> {
+    ask: fn(&mut SwitchClient) -> Result<(), ClientError>,
+) -> Result<Vec<f64>, ClientError> {
     let count = clients.len().min(QUESTIONS);
     let rounds = QUESTIONS.div_ceil(count.max(1));
     let mut times = Vec::with_capacity(rounds * count);
@@ -131,7 +121,7 @@ fn times(
 }
 
 /// Asks all at once: milliseconds until the last has answered.
-fn ask_all(clients: &mut [SwitchClient]) -> anyhow::Result<f64> {
+fn ask_all(clients: &mut [SwitchClient]) -> Result<f64, ClientError> {
     let begun = Instant::now();
     for client in clients.iter_mut() {
         client.send(&Message::EchoRequest(Vec::new()))?;

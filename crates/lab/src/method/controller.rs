@@ -8,22 +8,20 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use files::proc::ProcFolder;
+use generator::profile::FCS_LEN;
 use programs::cancel::Cancel;
 use serde_json::json;
 
 use super::{
-    Method, MethodContext, Metric, Trial, TrialError, channel_error, distribution, exactly,
-    idle_cpu, leave_out_quantile,
+    Method, MethodContext, Metric, Trial, TrialError, distribution, exactly, idle_cpu,
+    leave_out_quantile,
 };
 use crate::fleet::{Fleet, FleetPlan, proactive, topology};
-use crate::load::{ProcessRole, Watched, observe};
+use crate::load::{ProcessRole, Watched};
 use crate::results::MeasuredDistribution;
 use crate::settings::{FleetSettings, Settings};
 use crate::testbed::Testbed;
 use emulator::{Buffering, Oddities, Pace, Times};
-
-/// Bytes of a frame's FCS, which a packet-in leaves out.
-const FCS: u32 = 4;
 
 /// Packet-ins that may wait, of all switches together: with half as many a single connection does
 /// not keep the fastest controller busy.
@@ -158,7 +156,7 @@ fn run(
     keeps_times: bool,
     measure: fn(FleetPlan, Option<u32>, &Cancel) -> Result<Trial>,
 ) -> Result<Trial, TrialError> {
-    let (Testbed::Fleet(bed), Some((target, tls, rest))) =
+    let (Testbed::Fleet(cores), Some((target, tls, rest))) =
         (context.bed, context.setup.controller())
     else {
         return Err(TrialError::Unfit("there is no controller"));
@@ -166,8 +164,8 @@ fn run(
     let settings = context.settings;
     let fleet = settings.fleet.clone().unwrap_or_default();
     let mut watched = context.watched.to_vec();
-    let started = |one: &&Watched| one.role == ProcessRole::Controller;
-    let started = watched.iter().find(started).map(|one| one.pid);
+    let started = watched.iter().find(|one| one.role == ProcessRole::Controller);
+    let started = started.map(|one| one.pid);
     let pid = started.or(fleet.pid);
     // Another controller of the run may be started here, and that process is not its own.
     watched.extend(fleet.pid.filter(|_| started.is_none()).map(|pid| Watched {
@@ -176,30 +174,28 @@ fn run(
         pid,
         cores_max: None,
     }));
-    let cores = bed.emulator_cores().to_vec();
     let plan = FleetPlan {
         target: target.clone(),
         tls: tls.cloned(),
-        version: settings.version().map_err(|error| channel_error(&error.into(), context))?,
+        version: settings.version().map_err(anyhow::Error::from)?,
         switches: fleet.switches(),
         hosts: fleet.hosts(),
         ports: fleet.ports(),
-        frame_bytes: u16::try_from(settings.frame_size() - FCS).unwrap_or(u16::MAX),
+        frame_bytes: u16::try_from(settings.frame_size() - FCS_LEN).unwrap_or(u16::MAX),
         buffering: if fleet.is_whole { Buffering::Whole } else { Buffering::Buffered },
         pace: pace(settings, &fleet, keeps_times),
         keeps_times,
-        threads: fleet.threads.map_or(cores.len(), usize::from),
-        cores,
+        threads: fleet.threads.map_or(cores.others.len(), usize::from),
+        cores: cores.others.clone(),
         at_once: fleet.at_once.unwrap_or(512),
         ready_limit: Duration::from_secs(fleet.ready_limit_s.unwrap_or(60).into()),
         warm_up: Duration::from_secs_f64(fleet.warm_up_s.unwrap_or(0.5)),
         window: Duration::from_secs_f64(settings.duration_s()),
         rest: rest.map(str::to_owned),
     };
-    let links = || context.bed.links();
-    let (trial, load) = observe(&links, &watched, || measure(plan, pid, context.cancel));
-    let trial = trial.map_err(|error| channel_error(&error, context))?;
-    Ok(Trial { tool: "the lab's emulated switches".into(), load, ..trial })
+    let context = MethodContext { watched: &watched, ..*context };
+    let (trial, load) = context.observe(|| measure(plan, pid, context.cancel));
+    Ok(Trial { tool: "the lab's emulated switches".into(), load, ..trial? })
 }
 
 /// When packet-ins are sent.

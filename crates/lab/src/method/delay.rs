@@ -13,7 +13,6 @@ use super::{
     Method, MethodContext, Metric, Trial, TrialError, Values, distribution_us, exactly,
     leave_out_quantile, loss_pct, traffic, widen, within, wrong,
 };
-use crate::testbed::method_error;
 
 /// Those that hold the difference of two clocks, where host 2 is on another box than host 1; jitter
 /// is a difference of two delays, in which it cancels.
@@ -75,9 +74,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let input = traffic::input(settings, rate_pps, settings.duration_s(), GRACE_S);
     let waiting = traffic::waiting_for(rate_pps);
     let (outcome, load) = context.observe(|| {
-        traffic::with_measurer(context, waiting, QUIET, |measurer| {
-            measurer.trial(input).map_err(method_error)
-        })
+        traffic::with_measurer(context, waiting, QUIET, |measurer| Ok(measurer.trial(input)?))
     });
     let (TrialOutput { unsent, sent_late, report, .. }, clock) = outcome?;
     let (Some(delay), Some(ipdv)) = (&report.delay, &report.ipdv) else {

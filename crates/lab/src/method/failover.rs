@@ -35,7 +35,7 @@ pub(super) const FAILOVER: Method = Method {
     cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2) + LINK_UP,
     fits: |bed| {
         let bed = bed.kernel_or("the link of an in-memory port cannot be pulled")?;
-        if bed.host_count() > OTHER { Ok(()) } else { Err("needs three ports: set ports = 3") }
+        if bed.hosts.len() > OTHER { Ok(()) } else { Err("needs three ports: set ports = 3") }
     },
     run,
     ..Method::USUAL
@@ -53,7 +53,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
     let reports = [PULLED, OTHER].map(|port| traffic::report(stream, port));
     let found = takeover((pulled_ns, end_ns), stream.sent, reports, rate_pps);
-    let (gap_ms, lost, had_carried) = found.map_err(|what| wrong("failover", what))?;
+    let (gap_ms, lost, had_carried) = found?;
     let values = vec![("failover_ms", gap_ms), ("failover_lost", (lost as f64).into())];
     let raw = serde_json::json!({
         "sent": stream.sent,
@@ -66,12 +66,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
 
 /// The time in milliseconds between the arrivals at one port and those at another, of frames at
 /// that rate; none where one of them saw nothing, or where the other began before the one ended.
-pub(super) fn gap_ms(
-    before: Option<&StreamReport>,
-    behind: Option<&StreamReport>,
-    rate_pps: f64,
-) -> Option<Observed> {
-    let (before, behind) = before.zip(behind)?;
+pub(super) fn gap_ms([before, behind]: [&StreamReport; 2], rate_pps: f64) -> Option<Observed> {
     let silent_ns = behind.first_ns?.checked_sub(before.last_ns?)?;
     Some(silence_ms(silent_ns, spread_ms(before).max(spread_ms(behind)), rate_pps))
 }
@@ -94,17 +89,18 @@ fn spread_ms(report: &StreamReport) -> f64 {
 /// The longest silence in milliseconds, the frames that came nowhere, and whether the other port
 /// carried before the pull, as of a group that sends to all: then its own silence and losses count.
 /// Taken from the accounts of both ports and the moments of the pull and of the last frame's due
-/// time; or, in words, why they show no takeover.
+/// time; an error where they show no takeover.
 fn takeover(
     (pulled_ns, end_ns): (u64, u64),
     sent: u64,
     [pulled, other]: [Option<&StreamReport>; 2],
     rate_pps: f64,
-) -> Result<(Observed, u64, bool), String> {
+) -> Result<(Observed, u64, bool), TrialError> {
     let [before, behind] = [pulled, other].map(|report| report.map_or(0, |report| report.received));
     let counts = format!("{before} frames came to port 2 and {behind} to port 3 of {sent} sent");
-    let (Some(_), Some(of_other)) = (pulled, other) else {
-        return Err(format!("{counts}: no other port took over"));
+    let failed = |why: &str| wrong("failover", format!("{counts}: {why}"));
+    let (Some(of_pulled), Some(of_other)) = (pulled, other) else {
+        return Err(failed("no other port took over"));
     };
     let had_carried = of_other.first_ns.is_some_and(|first_ns| first_ns < pulled_ns);
     let (gap, arrived) = if had_carried {
@@ -113,13 +109,11 @@ fn takeover(
         let silent_ns = of_other.longest_gap_ns.max(at_end_ns);
         (Some(silence_ms(silent_ns, spread_ms(of_other), rate_pps)), behind)
     } else {
-        (gap_ms(pulled, other, rate_pps), before + behind)
+        (gap_ms([of_pulled, of_other], rate_pps), before + behind)
     };
-    let gap =
-        gap.ok_or_else(|| format!("{counts}: to both behind the pull, so that none took over"))?;
-    let lost = sent
-        .checked_sub(arrived)
-        .ok_or_else(|| format!("{counts}: more than were sent, so that losses do not show"))?;
+    let gap = gap.ok_or_else(|| failed("to both behind the pull, so that none took over"))?;
+    let lost = sent.checked_sub(arrived);
+    let lost = lost.ok_or_else(|| failed("more than were sent, so that losses do not show"))?;
     Ok((gap, lost, had_carried))
 }
 
@@ -173,7 +167,8 @@ mod tests {
     fn figures(pulled: &StreamReport, other: &StreamReport) -> Result<(f64, u64, bool), String> {
         let (pulled, other) = (Some(pulled), Some(other));
         let found = takeover((300_000_000, 900_000_000), 900, [pulled, other], 1_000.0);
-        found.map(|(gap_ms, lost, had_carried)| (gap_ms.value, lost, had_carried))
+        let values = found.map(|(gap_ms, lost, had_carried)| (gap_ms.value, lost, had_carried));
+        values.map_err(|error| error.to_string())
     }
 
     #[test]

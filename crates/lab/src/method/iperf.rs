@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use programs::tools::Tool;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{Method, MethodContext, Metric, Trial, TrialError, exactly, wrong};
 use crate::host_program::{HostProgram, Iperf3Payload};
 use crate::hosts::HOSTS;
 use crate::load::Load;
-use crate::settings::Settings;
 use crate::testbed::lab_hosts::HostRun;
 
 /// A start on a busy machine, and the exchange of results at the end through a jammed path.
@@ -25,7 +25,7 @@ const OVERHEAD: u32 = 46;
 /// A method by `iperf3`.
 const BY_IPERF3: Method = Method {
     saturates: true,
-    tools: &[Tool::Iperf3],
+    tools: &[Tool::IPERF3],
     cost: |settings| Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4),
     fits: |bed| bed.check_hosts("in-memory ports have no kernel UDP"),
     ..Method::USUAL
@@ -69,7 +69,7 @@ pub(super) const UDP2: Method = Method {
         Metric::lower("udp2_loss_pct", "UDP loss (iperf 2)", "%", 2),
         Metric::lower("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", 3),
     ],
-    tools: &[Tool::Iperf2],
+    tools: &[Tool::IPERF2],
     cost: |settings| Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 1.0),
     run: udp2,
     ..BY_IPERF3
@@ -83,18 +83,13 @@ fn tcp(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
 }
 
 fn datagrams(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-    let len = payload(context.settings);
+    let len = context.settings.frame_size().saturating_sub(OVERHEAD);
     by_iperf3(context, Iperf3Payload::Udp { bps: 0, len }, |sent, received| {
         [
             ("datagrams_pps", received.datagrams_ps(len)),
             ("datagrams_offered_pps", sent.datagrams_ps(len)),
         ]
     })
-}
-
-/// Payload of a datagram in a frame of the cell's size, bytes.
-fn payload(settings: &Settings) -> u32 {
-    settings.frame_size().saturating_sub(OVERHEAD)
 }
 
 /// Sends `payload` from host 1 to host 2, or back; the figures are made of the counts of sender and
@@ -113,7 +108,7 @@ fn by_iperf3(
         return Err(wrong("iperf3", "no payload arrived"));
     }
     let values = exactly(values(&sent, &received));
-    let raw = serde_json::json!({
+    let raw = json!({
         "received_bytes": received.bytes,
         "received_s": received.seconds,
         "sent_bps": sent.bits_per_second,
@@ -141,7 +136,7 @@ fn udp2(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         load,
         // The rate, not the count: behind a full link everything arrives, only later.
         carried: Some(arrived_bps / bps as f64),
-        raw: serde_json::json!({ "lost": lost, "datagrams": total }),
+        raw: json!({ "lost": lost, "datagrams": total }),
         ..Trial::default()
     })
 }
@@ -190,13 +185,9 @@ impl Sum {
 /// receiver; or the error that iperf3 names, or what is missing.
 fn parse_iperf3(text: &str) -> Result<(Sum, Sum), TrialError> {
     let wrong = |what: String| wrong("iperf3", what);
-    let json = text
-        .find('{')
-        .zip(text.rfind('}'))
-        .and_then(|(start, end)| text.get(start..=end))
-        .ok_or_else(|| wrong(format!("no JSON: {}", text.trim_end())))?;
-    let document: serde_json::Value =
-        serde_json::from_str(json).map_err(|error| wrong(format!("unreadable JSON: {error}")))?;
+    let begin = text.find('{').ok_or_else(|| wrong(format!("no JSON: {}", text.trim_end())))?;
+    let document = Value::deserialize(&mut serde_json::Deserializer::from_str(&text[begin..]));
+    let document = document.map_err(|error| wrong(format!("unreadable JSON: {error}")))?;
     if let Some(error) = document["error"].as_str() {
         return Err(wrong(error.to_owned()));
     }
@@ -233,8 +224,7 @@ fn parse_iperf2(text: &str) -> Option<[f64; 4]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_iperf2, parse_iperf3, payload};
-    use crate::settings::Settings;
+    use super::{OVERHEAD, parse_iperf2, parse_iperf3};
 
     #[test]
     fn a_recorded_tcp_run_is_read() {
@@ -247,12 +237,10 @@ mod tests {
 
     #[test]
     fn datagrams_are_counted_by_their_bytes() {
-        let of = |size| payload(&Settings { frame_size: Some(size), ..<_>::default() });
-        assert_eq!((of(64), of(1516)), (18, 1470));
         let text = include_str!("../../tests/data/iperf3-udp-loss.json");
         let text = format!("warning: something\n{text}\nwarning: more\n");
         let (_, received) = parse_iperf3(&text).unwrap();
-        let came = received.datagrams_ps(1470) * received.seconds;
+        let came = received.datagrams_ps(1516 - OVERHEAD) * received.seconds;
         assert!((came - 1_242.0).abs() < 1e-6, "{came}");
     }
 

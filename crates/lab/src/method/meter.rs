@@ -4,13 +4,13 @@
 //! rate that it settles at. Bits are those of the frames without FCS, which is what a switch in
 //! software has of them.
 
-use generator::method::{Measurer as _, MethodError};
+use generator::method::Measurer as _;
+use generator::profile::FCS_LEN;
 use generator::session::Waiting;
 use openflow::meter::{MeterFlags, MeterMod};
 use stats::Observed;
 
 use super::{Method, MethodContext, Metric, Trial, TrialError, Values, traffic, within, wrong};
-use crate::testbed::method_error;
 
 /// The offered load in multiples of the meter's rate, unless the cell sets another.
 const OVERLOAD: f64 = 2.0;
@@ -45,7 +45,7 @@ pub(super) const METER: Method = Method {
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let settings = context.settings;
     let meters = settings.meter_mods().map_err(|error| wrong("meter", error.to_string()))?;
-    let bytes = settings.frame_size().saturating_sub(generator::profile::FCS_LEN);
+    let bytes = settings.frame_size().saturating_sub(FCS_LEN);
     let frame_bits = f64::from(bytes * 8);
     let first = meters.first().and_then(|meter| rate_pps(meter, frame_bits));
     let Some(configured_pps) = first else {
@@ -61,7 +61,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         durations_s.map(|duration_s| traffic::input(settings, offered_pps, duration_s, GRACE_S));
     let (outcome, load) = context.observe(|| {
         traffic::with_measurer(context, Waiting::Sleeping, traffic::QUIET, |measurer| {
-            measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
+            Ok(measurer.run(&phases)?)
         })
     });
     let (outcome, _) = outcome?;

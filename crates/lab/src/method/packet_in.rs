@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant};
 
+use generator::method::on_ports::PortTrialError;
 use generator::probe::{ProbeHeader, StreamId};
 use generator::profile::StreamSpec;
 use generator::receiver::{Distribution, ReceiverOptions, StreamReceiver, StreamReport};
@@ -21,11 +22,10 @@ use openflow::{Message, PortNo};
 
 use super::search::{Attempt, Found, received_pps};
 use super::{
-    Method, MethodContext, Metric, Trial, TrialError, Values, channel_error, delay,
-    distribution_us, leave_out_quantile, rate, traffic, wrong,
+    Method, MethodContext, Metric, Trial, TrialError, Values, delay, distribution_us,
+    leave_out_quantile, rate, traffic, wrong,
 };
 use crate::switch_client::SwitchClient;
-use crate::testbed::traffic_error;
 
 /// The program that the report names.
 const TOOL: &str = "Weir's open-loop generator and the lab's OpenFlow client";
@@ -74,14 +74,18 @@ pub(super) const PACKET_IN: Method = Method {
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let mut client = context.client("has no OpenFlow channel with the lab as its controller")?;
-    client.want_packet_ins().map_err(|error| channel_error(&error, context))?;
+    client.want_packet_ins()?;
     let delays = delays(&mut client, context)?;
     let bounds = (START_PPS, MAX_PPS);
     let range = rate::range(context, bounds, context.settings.loss.unwrap_or(0.0));
     let searched = context.bed.with_session(Waiting::Sleeping, |session| {
         let mut exchange = Exchange { session, client: &mut client, context, answers: false };
         rate::measure("packet-in", context, (range, Found::rate_pps), |offered_pps, duration_s| {
-            exchange.up(offered_pps, duration_s)
+            let burst = traffic::burst(context.settings, offered_pps, duration_s);
+            let patience_ns = ((1.0 + GRACE) * duration_s * 1e9) as u64;
+            let (up, start_ns) = exchange.carry(&burst, patience_ns)?;
+            let received_pps = received_pps(&up, start_ns, (duration_s, 0.0));
+            Ok(Attempt { offered_pps, received_pps, loss: up.loss_ratio() })
         })
     });
     let (found, mut trial) = searched?;
@@ -153,15 +157,6 @@ struct Exchange<'a, 'b> {
 }
 
 impl Exchange<'_, '_> {
-    /// A trial from port 1 to the controller.
-    fn up(&mut self, offered_pps: f64, duration_s: f64) -> Result<Attempt, TrialError> {
-        let burst = traffic::burst(self.context.settings, offered_pps, duration_s);
-        let patience_ns = ((1.0 + GRACE) * duration_s * 1e9) as u64;
-        let (up, start_ns) = self.carry(&burst, patience_ns)?;
-        let received_pps = received_pps(&up, start_ns, (duration_s, 0.0));
-        Ok(Attempt { offered_pps, received_pps, loss: up.loss_ratio() })
-    }
-
     /// Sends the burst and reads the channel until every packet-in has come, or none comes any
     /// more. Those that come so long after the first frame was due, or later, are late. What came
     /// to the controller, and when the first frame was due.
@@ -170,19 +165,17 @@ impl Exchange<'_, '_> {
         burst: &StreamSpec,
         patience_ns: u64,
     ) -> Result<(StreamReport, u64), TrialError> {
-        let loaded = self.session.load(0, std::slice::from_ref(burst));
-        loaded.map_err(|error| traffic_error(error.into()))?;
+        self.session.load(0, std::slice::from_ref(burst)).map_err(PortTrialError::from)?;
         let clock = (Instant::now(), self.session.now_ns());
         let number = self.stream()?.id;
         let started = self.session.start(&[0], &StartOptions::default());
-        let start_ns = started.map_err(|error| traffic_error(error.into()))?;
+        let start_ns = started.map_err(PortTrialError::from)?;
         let deadline_ns = start_ns.saturating_add(patience_ns);
         let options = ReceiverOptions { deadline_ns, ..ReceiverOptions::default() };
         let mut account = StreamReceiver::new(StreamId(number), options);
         let (mut looked, mut came, mut ended) = (Instant::now(), Instant::now(), None);
         loop {
-            let next = self.client.next_packet_in(LOOK);
-            let next = next.map_err(|error| channel_error(&error, self.context))?;
+            let next = self.client.next_packet_in(LOOK)?;
             let now = Instant::now();
             if let Some(packet_in) = next {
                 let now_ns = clock.1 + (now - clock.0).as_nanos() as u64;
@@ -198,7 +191,7 @@ impl Exchange<'_, '_> {
             }
             looked = now;
             if let Err(stopped) = self.context.cancel.check() {
-                self.session.stop(&[0]).map_err(|error| traffic_error(error.into()))?;
+                self.session.stop(&[0]).map_err(PortTrialError::from)?;
                 return Err(stopped.into());
             }
             if self.session.is_transmitting(0) {
@@ -237,8 +230,7 @@ impl Exchange<'_, '_> {
         let actions = vec![Action::Output { port: PortNo(2), max_len: MAX_LEN_NO_BUFFER }];
         let in_port = PortNo::CONTROLLER;
         let packet_out = PacketOut { buffer_id: None, in_port, actions, data };
-        let sent = self.client.send(&Message::PacketOut(packet_out));
-        let sent = sent.and_then(|_| self.client.flush());
-        sent.map_err(|error| channel_error(&error.into(), self.context))
+        self.client.send(&Message::PacketOut(packet_out))?;
+        Ok(self.client.flush()?)
     }
 }

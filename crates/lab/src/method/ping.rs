@@ -8,7 +8,7 @@ use super::{Method, MethodContext, Metric, Trial, TrialError, Values, exactly, w
 use crate::host_program::{ECHO_INTERVAL, HostProgram};
 use crate::hosts::HOSTS;
 use crate::load::Load;
-use stats::summarise;
+use stats::mean_and_squares;
 
 /// Echo requests, where the cell does not count them.
 const REQUESTS: u32 = 100;
@@ -24,7 +24,7 @@ pub(super) const PING: Method = Method {
         Metric::lower("ping_mdev_ms", "ping mdev", "ms", 3),
         Metric::lower("ping_loss_pct", "ping loss", "%", 1),
     ],
-    tools: &[Tool::Ping],
+    tools: &[Tool::PING],
     cost: |settings| {
         let warm_up = settings.warm_up_requests.map_or(0, |count| requests(Some(count)));
         let all = requests(settings.count).saturating_add(warm_up);
@@ -74,12 +74,13 @@ fn measure(
 
 /// The figures; none without an answer.
 fn values(sent: u32, rtt_ms: &[f64]) -> Option<Values> {
-    let summary = summarise(steady(rtt_ms))?;
+    let steady = steady(rtt_ms);
+    let (mean, squares) = mean_and_squares(steady);
     Some(exactly([
-        ("ping_avg_ms", summary.mean),
-        ("ping_min_ms", summary.min),
-        ("ping_max_ms", summary.max),
-        ("ping_mdev_ms", summary.mdev),
+        ("ping_avg_ms", mean),
+        ("ping_min_ms", steady.iter().copied().reduce(f64::min)?),
+        ("ping_max_ms", steady.iter().copied().reduce(f64::max)?),
+        ("ping_mdev_ms", (squares / steady.len() as f64).sqrt()),
         ("ping_loss_pct", 100.0 * (1.0 - rtt_ms.len() as f64 / f64::from(sent))),
     ]))
 }

@@ -13,7 +13,6 @@ use super::search::{Attempt, Found, LOSS_MAX, Range, beyond_pps, received_pps, s
 use super::{Method, MethodContext, Metric, Trial, TrialError, Values, traffic};
 use crate::ceilings::frame_line_bits;
 use crate::settings::Settings;
-use crate::testbed::method_error;
 
 /// Start of the search, frames a second: of frames, and of datagrams.
 const START_PPS: f64 = 20_000.0;
@@ -92,7 +91,7 @@ fn datagrams(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let (found, rest) = measure("pps", context, (range, most), |offered_pps, duration_s| {
         let settings = context.settings;
         let input = traffic::input(settings, offered_pps, duration_s, DATAGRAMS_GRACE_S);
-        context.bed.one_way(&input, context.cancel).map(|outcome| Attempt::of(&outcome))
+        Ok(Attempt::of(&context.bed.one_way(&input, context.cancel)?))
     })?;
     let mut values = found.figures("pps_carried", "pps_saturated");
     // The headline is what saturates.
@@ -118,7 +117,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
             measure("rate", context, (range, Found::rate_pps), |offered_pps, duration_s| {
                 let grace_s = GRACE * duration_s;
                 let input = traffic::input(settings, offered_pps, duration_s, grace_s);
-                measurer.trial(input).map(|outcome| Attempt::of(&outcome)).map_err(method_error)
+                Ok(Attempt::of(&measurer.trial(input)?))
             })
         });
         found?.0
@@ -183,8 +182,7 @@ fn both_ways(
     let (mut in_grace_pps, mut arrived_pps) = (0.0, 0.0);
     for stream in &seen.streams {
         offered += stream.probes + stream.unsent;
-        let arrival = stream.arrivals.iter().find(|arrival| arrival.port != stream.port);
-        let Some(report) = arrival.map(|arrival| &arrival.report) else { continue };
+        let Some(report) = traffic::report(stream, 1 - stream.port) else { continue };
         arrived += report.received;
         in_grace_pps += received_pps(report, start_ns, (duration_s, GRACE * duration_s));
         arrived_pps += received_pps(report, start_ns, (duration_s, 0.0));

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use programs::cancel::Cancel;
 use serde_json::json;
 
-use super::{Method, MethodContext, Metric, Trial, TrialError, channel_error, exactly, idle_cpu};
+use super::{Method, MethodContext, Metric, Trial, TrialError, exactly, idle_cpu};
 use crate::dut::DutCounters;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
@@ -58,19 +58,14 @@ fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
-    let seconds = context.settings.duration_s();
-    let measured = measure(bed, context.setup, seconds, context.cancel);
-    measured.map_err(|error| channel_error(&error, context))
-}
-
-fn measure(bed: &ReplayTestbed, setup: &Setup, seconds: f64, cancel: &Cancel) -> Result<Trial> {
+    let MethodContext { setup, cancel, .. } = *context;
     let counts = || setup.counts(bed.pairs());
     let workers = || setup.counters().map(DutCounters::workers).transpose();
     let warm_up_s = bed.warm_up(|| warm_up(setup, counts, cancel))?;
     cancel.sleep(RUN_IN)?;
     let (empty_bytes, resident_bytes) = setup.memory_bytes();
     let (workers_before, first) = (workers()?, counts()?);
-    let (pids, mut again) = (setup.switch_pids(), 0);
+    let (pids, seconds, mut again) = (setup.switch_pids(), context.settings.duration_s(), 0);
     let mpps = loop {
         let (mpps, had_core) = window(&pids, seconds, counts, cancel)?;
         if had_core || again == AGAIN_MAX {

@@ -20,7 +20,6 @@ use super::{
     wrong,
 };
 use crate::ceilings::frame_line_bits;
-use crate::testbed::method_error;
 
 /// The most that is offered without a port rate, frames a second, where the cell says nothing else.
 const MAX_PPS: f64 = 1_000_000.0;
@@ -71,7 +70,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     };
     let (outcome, load) = context.observe(|| {
         traffic::with_measurer(context, Waiting::Sleeping, traffic::QUIET, |measurer| {
-            answers(measurer, search, (LONGEST, RESOLUTION)).map_err(method_error)
+            Ok(answers(measurer, search, (LONGEST, RESOLUTION))?)
         })
     });
     let (found, clock) = outcome?;

@@ -54,7 +54,6 @@ const LINE_MORE: f64 = 1.02;
 /// Outcome of one trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Attempt {
-    /// Frames a second that were offered.
     pub(super) offered_pps: f64,
     /// Frames a second that arrived in time.
     pub(super) received_pps: f64,
@@ -85,7 +84,6 @@ pub(super) fn received_pps(
 /// The bounds of the search, frames a second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
-    /// Start of the search.
     pub(super) start_pps: f64,
     /// The most that is offered: the port's line rate, or what the generator can send.
     pub(super) max_pps: f64,
@@ -93,12 +91,6 @@ pub(super) struct Range {
     pub(super) known_pps: Option<f64>,
     /// The share of frames that a passing trial may lose.
     pub(super) loss_max: f64,
-}
-
-impl Range {
-    fn passes(&self, attempt: &Attempt) -> bool {
-        attempt.loss <= self.loss_max
-    }
 }
 
 /// Result of the search.
@@ -154,12 +146,13 @@ pub(super) fn search<E>(
     mut trial: impl FnMut(f64) -> Result<Attempt, E>,
 ) -> Result<Found, E> {
     let mut attempts = Vec::new();
+    let passes = |attempt: &Attempt| attempt.loss <= range.loss_max;
     // The first attempt at a rate that passes, or the last of as many as there are repeats.
     let mut attempt = |offered: f64, repeats: &mut usize| -> Result<Attempt, E> {
         loop {
             let attempt = trial(offered)?;
             attempts.push(attempt);
-            if range.passes(&attempt) || *repeats == 0 || attempt.loss > CLEAR_LOSS {
+            if passes(&attempt) || *repeats == 0 || attempt.loss > CLEAR_LOSS {
                 return Ok(attempt);
             }
             *repeats -= 1;
@@ -172,10 +165,10 @@ pub(super) fn search<E>(
     let (mut pass_pps, mut failed_pps) = (0.0, None);
     loop {
         let last = attempt(offered, &mut 1)?;
-        if !range.passes(&last) {
+        if !passes(&last) {
             let between = (pass_pps, offered);
             let (pass, fail) = narrow(between, last.received_pps, |offered, repeats| {
-                Ok(range.passes(&attempt(offered, repeats)?))
+                Ok(passes(&attempt(offered, repeats)?))
             })?;
             (pass_pps, failed_pps) = (pass, Some(fail));
             break;

@@ -281,7 +281,7 @@ fn failovers() {
             let pulled_ns = between(5_000_000, 10_000_000, random);
             let before = interrupted(pulled_ns as u64, u64::MAX / 2, random);
             let behind = interrupted(0, (pulled_ns + varied(gap_ns, random)) as u64, random);
-            let gap_ms = failover::gap_ms(Some(&before), Some(&behind), RATE_PPS).unwrap();
+            let gap_ms = failover::gap_ms([&before, &behind], RATE_PPS).unwrap();
             vec![("failover_ms", gap_ms)]
         };
         Known { truths: vec![("failover_ms", gap_ns / 1e6)], start: Box::new(start) }

@@ -17,9 +17,7 @@ use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::text::parse_flow_mod;
 use stats::Observed;
 
-use super::{
-    Method, MethodContext, Metric, Trial, TrialError, channel_error, traffic, within, wrong,
-};
+use super::{Method, MethodContext, Metric, Trial, TrialError, traffic, within, wrong};
 use crate::settings::{FlowSeries, Forwarding};
 use crate::switch_client::{RefusedMessage, SwitchClient};
 
@@ -89,11 +87,11 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
             let (added, version) = (entries(sent), client.version());
             let deleted = client.load(deletions(&added, version));
             let filled = filled?;
-            deleted.map_err(|error| channel_error(&error, context))?;
+            deleted?;
             (filled, "the lab's OpenFlow client")
         }
         Forwarding::Learning => {
-            if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
+            if context.bed.kernel().is_none_or(|bed| bed.hosts.len() < 3) {
                 return Err(TrialError::Unfit("flooding is seen at a third port: set ports = 3"));
             }
             let held = |count| learn(count, || teach(context, count), || look(context, count));
@@ -188,16 +186,11 @@ fn add(
 ) -> Result<Filled, TrialError> {
     let all = entries(to);
     let batch = all.flow_mods_from(from).map(|entry| Ok(entry?));
-    let (mut added_ps, mut refused) = (None, None);
-    match client.load(batch) {
-        Ok(loaded) => added_ps = Some(loaded.entries as f64 / loaded.seconds.max(1e-9)),
-        Err(error) => match error.downcast_ref::<RefusedMessage>() {
-            Some(refusal) => refused = Some(refusal.to_string()),
-            None => return Err(channel_error(&error, context)),
-        },
-    }
-    let answer = client.multipart(MultipartRequestBody::Aggregate(FlowStatsRequest::all()));
-    let answer = answer.map_err(|error| channel_error(&error.into(), context))?;
+    let (added_ps, refused) = match client.load(batch) {
+        Ok(loaded) => (Some(loaded.entries as f64 / loaded.seconds.max(1e-9)), None),
+        Err(error) => (None, Some(error.downcast::<RefusedMessage>()?.to_string())),
+    };
+    let answer = client.multipart(MultipartRequestBody::Aggregate(FlowStatsRequest::all()))?;
     let MultipartReplyBody::Aggregate(sums) = answer else {
         return Err(wrong("table-size", format!("other statistics than asked: {answer:?}")));
     };
@@ -210,27 +203,37 @@ fn add(
 /// `look` sends a frame to each; the number that came to the hosts' port, and to another one. All
 /// of them are taught, since those before may have been forgotten meanwhile.
 pub(super) fn learn(
-    count: u64,
+    offered: u64,
     mut teach: impl FnMut() -> Result<u64, TrialError>,
     look: impl FnMut() -> Result<(u64, u64), TrialError>,
 ) -> Result<Filled, TrialError> {
-    pass(count, "that teach addresses", || Ok((teach()?, ())))?;
-    let (near, flooded) = pass(count, "to learnt addresses", look)?;
-    Ok(learnt(count, near, flooded))
+    pass(offered, "that teach addresses", || Ok((teach()?, 0)))?;
+    // Frames to learnt addresses come to the hosts' port and, not being flooded, to no other.
+    let (near, flooded) = pass(offered, "to learnt addresses", look)?;
+    let count = near.saturating_sub(flooded);
+    let missing = |frames: u64| (MISSING * frames as f64).ceil() as u64;
+    // As many may not have been taught, and as many may not have been found.
+    let lost = 2 * missing(offered);
+    let (count, error) = if offered.saturating_sub(count) <= lost {
+        (offered, lost)
+    } else {
+        // About as many flooded frames are lost as frames to the hosts.
+        (count, missing(count) + 2 * offered.saturating_sub(near))
+    };
+    Ok(Filled { offered, count, error, ..Filled::default() })
 }
 
-/// Sends frames until nearly all of them have come, and gives their number with what else the last
-/// pass found.
-fn pass<T>(
+/// Sends frames until nearly all of them have come; their number, and that at another port.
+fn pass(
     sent: u64,
     what: &str,
-    mut send: impl FnMut() -> Result<(u64, T), TrialError>,
-) -> Result<(u64, T), TrialError> {
+    mut send: impl FnMut() -> Result<(u64, u64), TrialError>,
+) -> Result<(u64, u64), TrialError> {
     let mut most = 0;
     for _ in 0..PASSES {
-        let (came, found) = send()?;
+        let (came, other) = send()?;
         if came as f64 >= (1.0 - MISSING) * sent as f64 {
-            return Ok((came, found));
+            return Ok((came, other));
         }
         most = most.max(came);
     }
@@ -286,28 +289,12 @@ fn look(context: &MethodContext<'_>, count: u64) -> Result<(u64, u64), TrialErro
     Ok((near, flooded))
 }
 
-/// Number of addresses that a switch has learnt: frames to those come to the hosts' port and, not
-/// being flooded, to no other.
-fn learnt(offered: u64, near: u64, flooded: u64) -> Filled {
-    let count = near.saturating_sub(flooded);
-    let missing = |frames: u64| (MISSING * frames as f64).ceil() as u64;
-    // As many may not have been taught, and as many may not have been found.
-    let lost = 2 * missing(offered);
-    let (count, error) = if offered.saturating_sub(count) <= lost {
-        (offered, lost)
-    } else {
-        // About as many flooded frames are lost as frames to the hosts.
-        (count, missing(count) + 2 * offered.saturating_sub(near))
-    };
-    Filled { offered, count, error, ..Filled::default() }
-}
-
 #[cfg(test)]
 mod tests {
     use openflow::flow::FlowModCommand;
     use openflow::{Cookie, Version};
 
-    use super::{deletions, entries, fill, host, learn, learnt};
+    use super::{deletions, entries, fill, host, learn};
     use crate::method::simulated::table_of;
 
     #[test]
@@ -354,7 +341,7 @@ mod tests {
             (4_000, 4_000, 0, 0),
             (3_960, 3_961, 0, 80),
         ] {
-            let found = learnt(4_000, near, flooded);
+            let found = learn(4_000, || Ok(4_000), || Ok((near, flooded))).unwrap();
             assert_eq!((found.count, found.error), (count, error), "{near} {flooded}");
         }
     }

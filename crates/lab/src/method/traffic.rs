@@ -15,7 +15,6 @@ use crate::agent::clock::ClockComparison;
 use crate::ceilings::frame_line_bits;
 use crate::hosts::headers;
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::traffic_error;
 
 /// The name of the program in results.
 pub(super) const TOOL: &str = "Weir's open-loop generator";
@@ -108,21 +107,21 @@ pub(super) fn exchange<P: TrialPorts + ?Sized>(
 ) -> Result<(SessionStatistics, u64), TrialError> {
     let ports: Vec<usize> = loads.iter().map(|load| load.0).collect();
     for (port, stream) in loads {
-        session.load(*port, std::slice::from_ref(stream)).map_err(traffic_error)?;
+        session.load(*port, std::slice::from_ref(stream))?;
     }
-    let start_ns = session.start(&ports).map_err(traffic_error)?;
-    while !session.wait(LOOK).map_err(traffic_error)? {
+    let start_ns = session.start(&ports)?;
+    while !session.wait(LOOK)? {
         if let Err(stopped) = context.cancel.check() {
-            session.stop(&ports).map_err(traffic_error)?;
+            session.stop(&ports)?;
             return Err(stopped.into());
         }
         meanwhile(session, start_ns)?;
     }
-    session.wait_until_quiet(QUIET, DRAIN).map_err(traffic_error)?;
-    let statistics = session.statistics().map_err(traffic_error)?;
+    session.wait_until_quiet(QUIET, DRAIN)?;
+    let statistics = session.statistics()?;
     let stopped = |port: &usize| statistics.ports.get(*port).and_then(|port| port.stopped.clone());
     match ports.iter().find_map(stopped) {
-        Some(stop) => Err(TrialError::Traffic(PortTrialError::Port(stop.reason))),
+        Some(stop) => Err(PortTrialError::Port(stop.reason).into()),
         None => Ok((statistics, start_ns)),
     }
 }

@@ -3,10 +3,9 @@
 //! Each has its starts in it, and the published figures beside them. It must never draw what the
 //! results do not hold, and never join points that were not measured.
 
-mod cdf;
+mod curves;
 mod ranges;
 mod scale;
-mod sweep;
 
 use maud::{Markup, html};
 
@@ -14,7 +13,7 @@ use super::grouped;
 use super::number::capital;
 use super::section::{MetricTable, Section, TableRow, place_on};
 use crate::names::distinct;
-use crate::results::{AxisInfo, Plot, PlotKind};
+use crate::results::{AxisInfo, PlotKind};
 
 pub(crate) use ranges::{extent, track};
 pub(crate) use scale::Scale;
@@ -25,38 +24,44 @@ const WIDTH: f64 = 440.0;
 /// Charts of one plot that stand open; the others are folded.
 const OPEN_MAX: usize = 4;
 
+/// A kind of chart with the axis that it is over.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind<'a> {
+    Ranges(Option<&'a AxisInfo>),
+    Sweep(&'a AxisInfo),
+    Distributions,
+}
+
 /// The charts of a section.
-pub(super) fn charts(section: &Section<'_>, duts: &[&str]) -> Markup {
+pub(super) fn charts(section: &Section<'_>) -> Markup {
     html! {
-        @for plot in plots(section) {
-            @if let Some(table) = section.tables.iter().find(|one| one.metric.id == plot.metric) {
-                (chart(section, table, &plot, duts))
-            }
+        @for (table, kind, is_log) in plots(section) {
+            (chart(section, &section.tables[table], kind, is_log))
         }
     }
 }
 
-/// The same kind of chart for each combination of the axes that the plot leaves open.
-fn chart(section: &Section<'_>, table: &MetricTable<'_>, plot: &Plot, duts: &[&str]) -> Markup {
-    let x = section.axes.iter().copied().find(|axis| Some(&axis.name) == plot.x.as_ref());
-    let colour = |dut: &&str| duts.iter().position(|known| known == dut).unwrap_or_default() % 8;
-    let colours: Vec<usize> = section.duts.iter().map(colour).collect();
+/// The same kind of chart for each combination of the axes that it is not over.
+fn chart(section: &Section<'_>, table: &MetricTable<'_>, kind: Kind<'_>, is_log: bool) -> Markup {
+    let name = capital(&table.metric.name());
+    let (x, caption) = match kind {
+        Kind::Distributions => {
+            (None, format!("{}: distribution", capital(&table.metric.values_name())))
+        }
+        Kind::Ranges(None) => (None, name),
+        Kind::Ranges(Some(x)) | Kind::Sweep(x) => (Some(x), format!("{name}, by {}", x.label)),
+    };
     // One scale for all, so that they can be compared.
     let mut values: Vec<f64> = table.figures().flat_map(extent).collect();
     values.extend(table.rows.iter().flat_map(TableRow::published_values));
-    let scale = |line| Scale::new(&values, plot.log, line);
-    let draw = |rows: &[&TableRow<'_>]| match (plot.kind, x) {
-        (PlotKind::Cdf, _) => cdf::draw(section, table, rows, &colours),
-        (PlotKind::Sweep, Some(x)) => {
-            sweep::draw(section, table, rows, (x, &scale(sweep::HEIGHTS)), &colours)
-        }
-        (PlotKind::Bars, _) | (PlotKind::Sweep, None) => {
-            ranges::draw(section, table, rows, (x, &scale((0.0, WIDTH))), &colours)
-        }
+    let scale = |line| Scale::new(&values, is_log, line);
+    let draw = |rows: &[&TableRow<'_>]| match kind {
+        Kind::Ranges(x) => ranges::draw(rows, x, &scale((0.0, WIDTH))),
+        Kind::Sweep(x) => curves::sweep(rows, x, &scale(curves::HEIGHTS)),
+        Kind::Distributions => curves::distributions(rows),
     };
-    let open =
-        |axis: &&AxisInfo| plot.kind == PlotKind::Cdf || x.is_none_or(|x| x.name != axis.name);
-    let open: Vec<&AxisInfo> = section.axes.iter().copied().filter(open).collect();
+    let open = section.axes.iter().copied().filter(|axis| Some(*axis) != x);
+    let open: Vec<&AxisInfo> = open.collect();
     let title = |row: &TableRow<'_>| place_on(&open, row.at, false);
     let facets = grouped(table.rows.iter().map(|row| (title(row), row)));
     let drawn = facets.iter().filter_map(|(title, rows)| Some((title, draw(rows)?)));
@@ -65,18 +70,10 @@ fn chart(section: &Section<'_>, table: &MetricTable<'_>, plot: &Plot, duts: &[&s
         return Markup::default();
     }
     let more = drawn.split_off(drawn.len().min(OPEN_MAX));
-    let name = capital(&table.name());
-    let caption = match (plot.kind, x) {
-        (PlotKind::Cdf, _) => format!("{}: distribution", capital(&table.values_name())),
-        (PlotKind::Bars | PlotKind::Sweep, None) => name,
-        (PlotKind::Bars | PlotKind::Sweep, Some(axis)) => format!("{name}, by {}", axis.label),
-    };
     html! {
         figure.chart {
             figcaption { (caption) }
-            @if matches!(plot.kind, PlotKind::Cdf | PlotKind::Sweep) {
-                (legend(section, table, &colours))
-            }
+            @if !matches!(kind, Kind::Ranges(_)) { (legend(table)) }
             div.facets { @for facet in drawn { (facet) } }
             @if !more.is_empty() {
                 details {
@@ -84,7 +81,7 @@ fn chart(section: &Section<'_>, table: &MetricTable<'_>, plot: &Plot, duts: &[&s
                     div.facets { @for facet in more { (facet) } }
                 }
             }
-            p.soft { (note(section, table, plot.kind)) }
+            p.soft { (note(table, kind, section.scenario.turns())) }
         }
     }
 }
@@ -123,15 +120,14 @@ pub(crate) fn tenth(place: f64) -> f64 {
 }
 
 /// Meaning of the signs in a chart.
-fn note(section: &Section<'_>, table: &MetricTable<'_>, kind: PlotKind) -> String {
-    let (start, starts) = section.turns();
+fn note(table: &MetricTable<'_>, kind: Kind<'_>, (start, starts): (&str, &str)) -> String {
     match kind {
-        PlotKind::Cdf => format!(
+        Kind::Distributions => format!(
             "Line: the median of the {starts}, at each share; band: from the lowest to the highest \
              of them; up to 99.9 % of the values."
         ),
-        PlotKind::Sweep => format!("Point: the median of the {starts}; band: their range."),
-        PlotKind::Bars => {
+        Kind::Sweep(_) => format!("Point: the median of the {starts}; band: their range."),
+        Kind::Ranges(_) => {
             let has_bound = table.figures().any(|figure| figure.bound.is_some());
             let bound = if has_bound { "; dashed line: the most that the links carry" } else { "" };
             let old = if table.has_published() { "; dashed box: published" } else { "" };
@@ -141,7 +137,7 @@ fn note(section: &Section<'_>, table: &MetricTable<'_>, kind: PlotKind) -> Strin
 }
 
 /// The lines of the switches and of the published figures.
-fn legend(section: &Section<'_>, table: &MetricTable<'_>, colours: &[usize]) -> Markup {
+fn legend(table: &MetricTable<'_>) -> Markup {
     let one = |class: &str, line: &str, text: &str| {
         html! {
             li {
@@ -156,9 +152,9 @@ fn legend(section: &Section<'_>, table: &MetricTable<'_>, colours: &[usize]) -> 
     let known = distinct(old.map(|one| one.switch.as_str()));
     html! {
         ul.legend {
-            @for (dut, (name, colour)) in section.duts.iter().zip(colours).enumerate() {
-                @if table.rows.iter().any(|row| row.figure(dut).is_some()) {
-                    (one(&format!("c{colour} d{colour}"), "line", name))
+            @for dut in 0..table.rows[0].entries.len() {
+                @if let Some(figure) = table.rows.iter().find_map(|row| row.figure(dut)) {
+                    (one(&format!("c{0} d{0}", figure.colour), "line", &figure.cell.dut))
                 }
             }
             @if !known.is_empty() { (one("", "old", &format!("published: {}", known.join("; ")))) }
@@ -175,13 +171,23 @@ pub(crate) fn clipped(text: &str, letters: usize) -> String {
     text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The plots that the scenario wants and has figures for; where it wants none, the plots that its
-/// figures are fit for.
-fn plots(section: &Section<'_>) -> Vec<Plot> {
-    let has_figures =
-        |plot: &&Plot| section.tables.iter().any(|table| table.metric.id == plot.metric);
-    let wanted = section.scenario.plots.iter().filter(has_figures).cloned();
-    let wanted = distinct(wanted.map(|plot| complete(section, plot)));
+/// The plots that the scenario wants and has figures for, by their tables; where it wants none,
+/// those that its figures are fit for.
+fn plots<'a>(section: &Section<'a>) -> Vec<(usize, Kind<'a>, bool)> {
+    let ranges = Kind::Ranges(section.axes.first().copied());
+    let wanted = section.scenario.plots.iter().filter_map(|plot| {
+        let table = section.tables.iter().position(|table| table.metric.id == plot.metric)?;
+        let x = section.axes.iter().copied().find(|axis| Some(&axis.name) == plot.x.as_ref());
+        let kind = match (plot.kind, x) {
+            (PlotKind::Cdf, _) => Kind::Distributions,
+            (PlotKind::Sweep, Some(x)) => Kind::Sweep(x),
+            (PlotKind::Bars, Some(x)) => Kind::Ranges(Some(x)),
+            // An axis that does not vary is none.
+            (PlotKind::Bars | PlotKind::Sweep, None) => ranges,
+        };
+        Some((table, kind, plot.log))
+    });
+    let wanted = distinct(wanted);
     if !wanted.is_empty() {
         return wanted;
     }
@@ -189,28 +195,12 @@ fn plots(section: &Section<'_>) -> Vec<Plot> {
         let mut values = section.points.iter().filter_map(|at| at.get(&axis.name));
         values.all(|value| value.parse::<f64>().is_ok_and(f64::is_finite))
     };
-    let x = section.axes.iter().copied().find(is_numeric).map(|axis| axis.name.clone());
-    let mut plots: Vec<Plot> = Vec::new();
-    for table in &section.tables {
-        let metric = &table.metric.id;
-        let plot = |kind| Plot { kind, metric: metric.to_string(), x: x.clone(), log: false };
-        plots.push(complete(section, plot(PlotKind::Sweep)));
-        let mut cells = section.scenario.cells.iter().flat_map(|cell| &cell.distributions);
-        if cells.any(|one| one.metric == *metric) {
-            plots.push(complete(section, plot(PlotKind::Cdf)));
-        }
-    }
-    plots
-}
-
-/// A plot whose axis exists: a sweep over an axis that does not vary is one of bars.
-fn complete(section: &Section<'_>, plot: Plot) -> Plot {
-    let x = plot.x.filter(|name| section.axes.iter().any(|axis| axis.name == *name));
-    let first = || section.axes.first().map(|axis| axis.name.clone());
-    let (kind, x) = match plot.kind {
-        PlotKind::Cdf => (PlotKind::Cdf, None),
-        PlotKind::Sweep if x.is_some() => (PlotKind::Sweep, x),
-        PlotKind::Bars | PlotKind::Sweep => (PlotKind::Bars, x.or_else(first)),
+    let x = section.axes.iter().copied().find(is_numeric);
+    let fit = |(place, table): (usize, &MetricTable<'_>)| {
+        let mut known = section.scenario.cells.iter().flat_map(|cell| &cell.distributions);
+        let has_some = known.any(|one| one.metric == table.metric.id);
+        let kinds = [Some(x.map_or(ranges, Kind::Sweep)), has_some.then_some(Kind::Distributions)];
+        kinds.into_iter().flatten().map(move |kind| (place, kind, false))
     };
-    Plot { kind, x, ..plot }
+    section.tables.iter().enumerate().flat_map(fit).collect()
 }

@@ -1,15 +1,17 @@
-//! Entry of a table for a switch and a metric: a figure, or the reason that there is none.
+//! Entry of a table for a switch and a metric: a figure with its signs and remarks, or the reason
+//! that there is none.
 //!
 //! It must never be blank, and never show a range beyond what was seen or can be.
 
 use std::collections::BTreeMap;
 
-use crate::limit::Limit;
-use crate::results::{CellResults, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
+use crate::limit::{Limit, Part};
+use crate::names::distinct;
+use crate::results::{CellResults, Metric, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
 use crate::stall;
 use stats::Figure;
 
-use super::number::with_range;
+use super::number::{number, short_with_range, with_range};
 
 /// A figure, or the words instead of it with their reason.
 pub(crate) type Entry<'a> = Result<ShownFigure<'a>, (&'static str, &'a str)>;
@@ -20,6 +22,11 @@ pub(crate) const NOT_MEASURED: (&str, &str) = ("not measured", "");
 /// A figure with what has to be said beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownFigure<'a> {
+    pub(crate) scenario: &'a ScenarioResults,
+    pub(crate) cell: &'a CellResults,
+    pub(crate) metric: &'a Metric,
+    /// The number of its switch's colour.
+    pub(crate) colour: usize,
     /// The samples.
     pub(crate) row: &'a ResultRow,
     /// The median of the starts.
@@ -39,25 +46,30 @@ pub(crate) struct ShownFigure<'a> {
 
 /// The entry of a cell for a metric that `method` yields.
 pub(crate) fn entry<'a>(
-    cell: Option<&'a CellResults>,
-    metric: &str,
+    scenario: &'a ScenarioResults,
+    cell: &'a CellResults,
+    metric: &'a Metric,
     method: Option<&str>,
+    colour: usize,
 ) -> Entry<'a> {
-    let cell = cell.ok_or(NOT_MEASURED)?;
     if let Some(absence) = cell.state.absence() {
         return Err(absence);
     }
-    let Some(row) = cell.row(metric) else {
+    let Some(row) = cell.row(&metric.id) else {
         // Why no trial of the method gave a value.
         let error = trials_of(cell, method).find_map(|trial| trial.error.as_deref());
         return Err(error.map_or(NOT_MEASURED, |error| ("failed", error)));
     };
     let Figure { median, low, high, n } = row.figure().ok_or(NOT_MEASURED)?;
-    let bounds = cell.bounds.iter().filter(|bound| bound.metric == metric);
+    let bounds = cell.bounds.iter().filter(|bound| bound.metric == metric.id);
     let bound = bounds.min_by(|a, b| a.value.total_cmp(&b.value));
     // No method that leaves something open goes beyond the arithmetic, but for what was seen.
     let seen = row.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Ok(ShownFigure {
+        scenario,
+        cell,
+        metric,
+        colour,
         row,
         value: median,
         range: (low, bound.map_or(high, |bound| high.min(bound.value.max(seen)))),
@@ -68,21 +80,57 @@ pub(crate) fn entry<'a>(
     })
 }
 
+impl ScenarioResults {
+    /// The unit of repetition: starts of a switch, or turns of one start.
+    pub(crate) fn turns(&self) -> (&'static str, &'static str) {
+        if self.is_held { ("turn", "turns") } else { ("start", "starts") }
+    }
+}
+
 impl ShownFigure<'_> {
     /// The figure with its range: `487 [467–515]`.
-    pub(crate) fn text(&self, decimals: usize) -> String {
-        with_range(self.value, self.range, decimals)
+    pub(crate) fn text(&self) -> String {
+        with_range(self.value, self.range, self.metric.decimals)
+    }
+
+    /// The same in short: `147k [129–149]`.
+    pub(crate) fn short_text(&self) -> String {
+        short_with_range(self.value, self.range, self.metric.decimals)
+    }
+
+    /// The signs behind it: of a remark, and of the part that limited it.
+    pub(crate) fn signs(&self) -> String {
+        let remark = if self.remarks().is_empty() { "" } else { " ?" };
+        self.mark().map_or_else(|| remark.to_owned(), |(sign, _)| format!("{remark} {sign}"))
+    }
+
+    /// The sign of the part that limited it, and its words.
+    pub(crate) fn mark(&self) -> Option<(&'static str, &'static str)> {
+        match self.limit?.part {
+            Part::Port => Some(("=", "port")),
+            Part::ControlLink => Some(("L", "control link")),
+            Part::Controller => Some(("C", "controller")),
+            Part::Switch => Some(("S", "switch")),
+            Part::Host => Some(("H", "sending host")),
+            Part::Machine => Some(("M", "all cores")),
+            Part::OfferedLoad => Some(("O", "offered load")),
+            Part::None => None,
+        }
+    }
+
+    /// Its starts and what limited it, for who points at it.
+    pub(crate) fn starts_text(&self) -> String {
+        let samples = self.row.samples.iter();
+        let samples = samples.map(|sample| number(*sample, self.metric.decimals));
+        let samples = samples.collect::<Vec<_>>().join("; ");
+        let why = self.limit.map_or_else(String::new, |limit| format!(". {}", limit.why));
+        format!("{}: {samples}{why}", self.scenario.turns().1)
     }
 
     /// Whether it is above the lab's own floor and the error of the clocks: else it says nothing
     /// about the switch.
     pub(crate) fn is_known(&self) -> bool {
         !self.is_below_floor() && self.exceeding_clock_error().is_none()
-    }
-
-    /// Whether its trials leave something open, so that its range is wider than its starts.
-    pub(crate) fn leaves_open(&self) -> bool {
-        self.row.resolutions.iter().any(|(low, high)| low < high)
     }
 
     fn is_below_floor(&self) -> bool {
@@ -109,6 +157,24 @@ impl ShownFigure<'_> {
         }
         remarks
     }
+}
+
+/// Meaning of the signs behind these figures; `more` is where the remarks stand in words.
+pub(crate) fn meanings(figures: &[&ShownFigure<'_>], more: &str) -> Vec<String> {
+    let marks = distinct(figures.iter().filter_map(|figure| figure.mark()));
+    let marks: Vec<String> = marks.iter().map(|(sign, words)| format!("{sign} {words}")).collect();
+    let limits = (!marks.is_empty()).then(|| format!("at its limit: {}", marks.join(", ")));
+    let has_remark = figures.iter().any(|figure| !figure.remarks().is_empty());
+    let why = "below the floor, clock error or doubtful";
+    let remark = has_remark.then(|| format!("? not compared: {why}{more}"));
+    // Trials that leave something open make a range wider than its starts.
+    let mut open = figures.iter().flat_map(|figure| &figure.row.resolutions);
+    let open = open.any(|(low, high)| low < high).then(|| {
+        "ranges reach to what trials leave open, as a search between the load that passes and the \
+         one that fails"
+            .to_owned()
+    });
+    [limits, remark, open].into_iter().flatten().collect()
 }
 
 /// The trials of a method, or all.
@@ -140,7 +206,7 @@ pub(crate) fn method_of<'a>(scenario: &'a ScenarioResults, metric: &str) -> Opti
 mod tests {
     use super::super::sample::{add, empty};
     use super::entry;
-    use crate::results::{CellState, Coordinates, UpperLimit};
+    use crate::results::{CellState, Coordinates, Metric, ScenarioResults, UpperLimit};
 
     const STALLED: &str = "the machine stalled for 60 ms";
 
@@ -162,8 +228,10 @@ mod tests {
             let mut again = cell.trials[0].clone();
             again.error = Some(STALLED.to_owned());
             cell.trials.insert(0, again);
-            let figure = entry(Some(&cell), "entries", Some("method-entries")).unwrap();
-            (figure.text(0), figure.remarks())
+            let metric = Metric::higher("entries", "Entries", "", 0);
+            let (scenario, method) = (ScenarioResults::default(), Some("method-entries"));
+            let figure = entry(&scenario, &cell, &metric, method, 0).unwrap();
+            (figure.text(), figure.remarks())
         };
         assert_eq!(shown(0), ("8,191 [8,190–8,192]".to_owned(), vec![]));
         assert_eq!(shown(1).1, ["doubtful: the machine stalled in 1 of 4 starts"]);
@@ -179,7 +247,8 @@ mod tests {
             let (value, by) = (148_810.0, "ports".to_owned());
             cell.bounds.push(UpperLimit { metric: "rate_pps".to_owned(), value, by });
             cell.rows[0].resolutions = samples.iter().map(|s| (s * 0.99, s * 1.05)).collect();
-            entry(Some(&cell), "rate_pps", None).unwrap().text(0)
+            let metric = Metric::higher("rate_pps", "Rate", "", 0);
+            entry(&ScenarioResults::default(), &cell, &metric, None, 0).unwrap().text()
         };
         assert_eq!(text(&[130_000.0, 147_000.0]), "138,500 [128,700–148,810]");
         assert_eq!(text(&[130_000.0, 149_000.0]), "139,500 [128,700–149,000]");

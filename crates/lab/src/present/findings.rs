@@ -8,13 +8,11 @@ use std::cmp::{Ordering, Reverse};
 
 use stats::{CONFIDENCE, Comparison, holm, range_confidence};
 
-use super::entry::ShownFigure;
 use super::grouped;
-use super::mark::mark;
 use super::number::{axis_value, capital, count, number, times};
-use super::ratio::{gain, ratio, ratio_text, standing};
-use super::section::{MetricTable, Section, TableRow, is_reference};
-use super::verdict::{Line, headlines};
+use super::ratio::{is_reference, ratio, ratio_text};
+use super::section::{MetricTable, Section, TableRow};
+use super::verdict::{Compared, Line, headlines, lines, lines_of};
 use crate::names::distinct;
 use crate::results::Results;
 
@@ -30,10 +28,11 @@ pub(crate) fn main_findings(section: &Section<'_>) -> Vec<String> {
     let effect = tables.first().and_then(|first| effect(section, first));
     let other = section.duts.iter().skip(1).find(|dut| !is_reference(dut));
     let behind = other.and_then(|name| {
-        let rows = tables.iter().flat_map(|table| compared(section, table));
-        let rows: Vec<Compared<'_>> = rows.filter(|one| one.other == *name).collect();
+        let rows = tables.iter().flat_map(|table| lines_of(section, table));
+        let rows = rows.flat_map(Line::compared).filter(|one| one.other == *name);
+        let rows: Vec<Compared<'_>> = rows.collect();
         losses(&rows).first().map(|one| {
-            let (label, place) = (&one.line.table.metric.label, one.place());
+            let (label, place) = (&one.line.row.metric.label, one.place());
             format!("Behind {name} most: {label}{place}, {} times.", ratio_text(one.ratio))
         })
     });
@@ -43,32 +42,22 @@ pub(crate) fn main_findings(section: &Section<'_>) -> Vec<String> {
 /// All sentences of a scenario.
 pub(crate) fn findings(section: &Section<'_>) -> Vec<String> {
     let mut sentences = main_findings(section);
-    if let Some(table) = section.tables.first() {
-        let figures = section.duts.iter().enumerate().flat_map(|(n, dut)| {
-            table.rows.iter().filter_map(move |row| Some((*dut, row.figure(n)?)))
-        });
-        let label = &table.metric.label;
-        sentences.extend(limits(figures).map(|parts| format!("What limited {label}: {parts}.")));
-    }
+    sentences.extend(section.tables.first().and_then(|table| {
+        let parts = limits(&lines_of(section, table).collect::<Vec<_>>())?;
+        Some(format!("What limited {}: {parts}.", table.metric.label))
+    }));
     sentences.extend(kernel_tier(section));
     sentences
 }
 
 /// The sentences of a run: how the first switch stands in the headline figures, what limited them,
 /// and where it is behind in all rows.
-pub(crate) fn verdict(
-    results: &Results,
-    sections: &[Section<'_>],
-    lines: &[Line<'_, '_>],
-) -> Vec<String> {
-    let mut sentences: Vec<String> = standings(lines);
-    let duts = distinct(lines.iter().flat_map(|line| line.section.duts.iter().copied()));
-    let figures = duts
-        .iter()
-        .flat_map(|dut| lines.iter().filter_map(move |line| Some((*dut, line.figure(dut)?))));
-    sentences.extend(limits(figures).map(|parts| format!("At their limits: {parts}.")));
+pub(crate) fn verdict(results: &Results, sections: &[Section<'_>]) -> Vec<String> {
+    let lines = lines(sections);
+    let mut sentences = standings(&lines);
+    sentences.extend(limits(&lines).map(|parts| format!("At their limits: {parts}.")));
     sentences.extend(behind(sections));
-    sentences.push(extent(results, lines));
+    sentences.push(extent(results, &lines));
     sentences.extend(warnings(results));
     sentences
 }
@@ -76,49 +65,6 @@ pub(crate) fn verdict(
 /// Failures, and trials that were left out.
 pub(crate) fn warnings(results: &Results) -> Vec<String> {
     failures(results).into_iter().chain(stalls(results)).collect()
-}
-
-/// A ratio with its place.
-struct Compared<'t> {
-    line: Line<'t, 't>,
-    other: &'t str,
-    ratio: &'t Comparison,
-}
-
-impl Compared<'_> {
-    /// ` at frame size 64 B`, or nothing where there is one point.
-    fn place(&self) -> String {
-        let place = self.line.section.place(self.line.row.at);
-        if place.is_empty() { place } else { format!(" at {place}") }
-    }
-
-    /// Above 1 the first switch is better.
-    fn gain(&self) -> f64 {
-        gain(self.ratio, self.line.table.metric.better)
-    }
-
-    fn standing(&self) -> Ordering {
-        standing(self.ratio, self.line.table.metric.better)
-    }
-}
-
-impl<'s> Line<'s, '_> {
-    /// The ratios of a row, without those to the path without a switch.
-    fn compared(self) -> impl Iterator<Item = Compared<'s>> {
-        let others = self.section.duts.iter().zip(&self.row.ratios);
-        let others = others.filter(|(dut, _)| !is_reference(dut));
-        others.filter_map(move |(other, ratio)| {
-            Some(Compared { line: self, other, ratio: ratio.as_ref()? })
-        })
-    }
-}
-
-/// The ratios of a table.
-fn compared<'t>(
-    section: &'t Section<'t>,
-    table: &'t MetricTable<'t>,
-) -> impl Iterator<Item = Compared<'t>> {
-    table.rows.iter().flat_map(move |row| Line { section, table, row }.compared())
 }
 
 /// Whether each of the differences holds with all of them counted.
@@ -131,11 +77,10 @@ fn held<'r>(ratios: impl Iterator<Item = &'r Comparison>) -> Vec<bool> {
 /// no loss is none for a reader.
 fn losses<'r, 't>(rows: &'r [Compared<'t>]) -> Vec<&'r Compared<'t>> {
     let held = held(rows.iter().map(|one| one.ratio));
-    let is_loss =
-        |one: &Compared<'_>| one.standing().is_lt() && times(one.ratio.estimate) != "1.00";
+    let is_loss = |one: &Compared<'_>| one.standing.is_lt() && times(one.ratio.estimate) != "1.00";
     let lost = rows.iter().zip(held).filter(|(one, held)| *held && is_loss(one));
     let mut lost: Vec<_> = lost.map(|(one, _)| one).collect();
-    lost.sort_by(|a, b| a.gain().total_cmp(&b.gain()));
+    lost.sort_by(|a, b| a.gain.total_cmp(&b.gain));
     lost
 }
 
@@ -171,19 +116,23 @@ fn effect(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
 }
 
 /// `weir port in 3, all cores in 1; ovs switch in 8`: the parts at their limits.
-fn limits<'f>(figures: impl Iterator<Item = (&'f str, &'f ShownFigure<'f>)>) -> Option<String> {
-    let limited = figures.filter_map(|(dut, figure)| Some((dut, mark(figure.limit?.part)?.1)));
-    let of_dut = |(dut, parts): (&str, Vec<&str>)| {
+fn limits(lines: &[Line<'_, '_>]) -> Option<String> {
+    let duts = distinct(lines.iter().flat_map(|line| line.section.duts.iter().copied()));
+    let of_dut = |dut: &&str| {
+        let parts = lines.iter().filter_map(|line| Some(line.figure(dut)?.mark()?.1));
         let parts = by_number(parts).map(|(part, rows)| format!("{part} in {rows}"));
-        format!("{dut} {}", parts.collect::<Vec<_>>().join(", "))
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        (!parts.is_empty()).then(|| format!("{dut} {parts}"))
     };
-    let found: Vec<String> = grouped(limited).into_iter().map(of_dut).collect();
+    let found: Vec<String> = duts.iter().filter_map(of_dut).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }
 
 /// Each word once with the number of its places, the commonest first.
-fn by_number(words: Vec<&str>) -> impl ExactSizeIterator<Item = (&str, usize)> {
-    let mut places = grouped(words.into_iter().map(|word| (word, ())));
+fn by_number<'w>(
+    words: impl Iterator<Item = &'w str>,
+) -> impl ExactSizeIterator<Item = (&'w str, usize)> {
+    let mut places = grouped(words.map(|word| (word, ())));
     places.sort_by_key(|(_, places)| Reverse(places.len()));
     places.into_iter().map(|(word, places)| (word, places.len()))
 }
@@ -220,14 +169,14 @@ pub(crate) fn standings(lines: &[Line<'_, '_>]) -> Vec<String> {
     let pairs = pairs.map(|(one, held)| ((one.line.section.duts[0], one.other), (one, held)));
     let sentence = |((first, other), own): ((&str, &str), Vec<(&Compared<'_>, bool)>)| {
         let of = |standing: Ordering| {
-            let own = own.iter().filter(|(one, _)| one.standing() == standing);
-            let gains: Vec<f64> = own.map(|(one, _)| one.gain()).collect();
+            let own = own.iter().filter(|(one, _)| one.standing == standing);
+            let gains: Vec<f64> = own.map(|(one, _)| one.gain).collect();
             (gains.len(), from_to(&gains))
         };
         let (better, gains) = of(Ordering::Greater);
         let (worse, losses) = of(Ordering::Less);
         let (none, _) = of(Ordering::Equal);
-        let sure = own.iter().filter(|(one, held)| *held && one.standing().is_ne()).count();
+        let sure = own.iter().filter(|(one, held)| *held && one.standing.is_ne()).count();
         format!(
             "In {} beside {other}, {first} is better in {better}{gains}, worse in {worse}{losses}, \
              and no difference is seen in {none}; sure of these at 95 %, all counted (Holm): \
@@ -250,12 +199,11 @@ fn from_to(gains: &[f64]) -> String {
 
 /// The rows of a run in which the first switch is farthest behind.
 fn behind(sections: &[Section<'_>]) -> Option<String> {
-    let tables = sections.iter().flat_map(|section| {
+    let rows = sections.iter().flat_map(|section| {
         let own = section.tables.iter().filter(|table| !table.is_derived);
-        own.map(move |table| (section, table))
+        own.flat_map(move |table| lines_of(section, table)).flat_map(Line::compared)
     });
-    let rows: Vec<Compared<'_>> =
-        tables.flat_map(|(section, table)| compared(section, table)).collect();
+    let rows: Vec<Compared<'_>> = rows.collect();
     let first = rows.first()?.line.section.duts[0];
     let lost = losses(&rows);
     let all = count(rows.len(), "comparison", "comparisons");
@@ -263,10 +211,9 @@ fn behind(sections: &[Section<'_>]) -> Option<String> {
         return Some(format!("With {all} counted {first} is behind in none."));
     }
     let one = |one: &&Compared<'_>| {
-        let Line { section, table, .. } = one.line;
-        let (heading, label, ratio) =
-            (section.heading(), &table.metric.label, ratio_text(one.ratio));
-        format!("{heading}: {label} {ratio} times that of {}{}", one.other, one.place())
+        let Line { section, row } = one.line;
+        let (heading, ratio, place) = (section.heading(), ratio_text(one.ratio), one.place());
+        format!("{heading}: {} {ratio} times that of {}{place}", row.metric.label, one.other)
     };
     let named: Vec<String> = lost.iter().take(BEHIND_MAX).map(one).collect();
     let more = lost.len().saturating_sub(BEHIND_MAX);
@@ -303,7 +250,7 @@ fn failures(results: &Results) -> Option<String> {
         let cells = reasons.len();
         let lines = reasons.iter().filter_map(|reason| reason.lines().next());
         let lines = lines.map(|line| line.trim_end_matches("; its last lines:"));
-        let mut reasons = by_number(lines.collect());
+        let mut reasons = by_number(lines);
         let first = reasons.next().map_or("", |(reason, _)| reason);
         let more = match reasons.len() {
             0 => String::new(),

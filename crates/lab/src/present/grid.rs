@@ -7,8 +7,7 @@ use super::entry::Entry;
 use super::findings::{findings, verdict};
 use super::number::{axis_value, number};
 use super::ratio::ratio_text;
-use super::section::{MetricTable, Section, TableRow, sections};
-use super::verdict::lines;
+use super::section::{MetricTable, Section, TableRow, published, sections};
 use super::{limit_label, machine, took};
 use crate::results::{AxisInfo, Results};
 
@@ -30,11 +29,11 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block> {
     let (os, weir) = (&results.machine.os, &results.weir);
     let run = format!("Started {started}, {took}; {machine}, {os}; weir {weir}.");
     let mut all = vec![Block::Heading("Results of weir lab".to_owned()), Block::Words(run)];
-    all.push(Block::List(verdict(results, &sections, &lines(&sections))));
+    all.push(Block::List(verdict(results, &sections)));
     for section in &sections {
         all.push(Block::Heading(section.heading()));
         all.push(Block::Words(section.scenario.question.clone()));
-        let fixed = section.fixed_text();
+        let fixed = &section.fixed;
         all.extend((!fixed.is_empty()).then(|| Block::Words(format!("Everywhere: {fixed}."))));
         all.push(Block::List(findings(section)));
         all.extend(grids(section).into_iter().map(Block::Table));
@@ -71,8 +70,8 @@ pub(crate) struct TextGrid {
 /// The tables of a section: one for each metric, or, where there is one point, one for all.
 pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
     if section.points.len() == 1 {
-        let first = section.tables.iter().filter_map(|table| Some((table, table.rows.first()?)));
-        let rows: Vec<_> = first.map(|(table, row)| (vec![table.heading()], table, row)).collect();
+        let first = section.tables.iter().filter_map(|table| table.rows.first());
+        let rows: Vec<_> = first.map(|row| (vec![row.metric.heading()], row)).collect();
         let grid = || grid(section, String::new(), vec!["metric".to_owned()], &rows, true);
         return (!rows.is_empty()).then(grid).into_iter().collect();
     }
@@ -85,13 +84,18 @@ pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
         values.map(|value| value.map_or_else(|| "-".to_owned(), |one| axis_value(one))).collect()
     };
     let of_metric = |(n, table): (usize, &MetricTable<'_>)| {
-        let rows: Vec<_> = table.rows.iter().map(|row| (place(row), table, row)).collect();
+        let rows: Vec<_> = table.rows.iter().map(|row| (place(row), row)).collect();
         let names = section.axes.iter().map(heading).collect();
         // The limiting part is that of a method's trials, and so the same for all its metrics: the
         // first table says it.
-        grid(section, table.heading(), names, &rows, n == 0)
+        grid(section, table.metric.heading(), names, &rows, n == 0)
     };
     section.tables.iter().enumerate().map(of_metric).collect()
+}
+
+/// The first other switch that the first one has a ratio to in some rows.
+pub(crate) fn versus<'s, 'a: 's>(rows: impl Iterator<Item = &'s TableRow<'a>>) -> Option<usize> {
+    rows.filter_map(|row| row.ratios.iter().position(Option::is_some)).min()
 }
 
 /// The table of these rows, each with its names.
@@ -99,36 +103,34 @@ fn grid(
     section: &Section<'_>,
     title: String,
     mut header: Vec<String>,
-    rows: &[(Vec<String>, &MetricTable<'_>, &TableRow<'_>)],
+    rows: &[(Vec<String>, &TableRow<'_>)],
     says_limit: bool,
 ) -> TextGrid {
     let names = header.len();
     header.extend(section.duts.iter().map(|dut| (*dut).to_owned()));
-    // The first other switch that the first one has a ratio to.
-    let ratios = rows.iter().filter_map(|(.., row)| row.ratios.iter().position(Option::is_some));
-    let versus = ratios.min();
+    let versus = versus(rows.iter().map(|(_, row)| *row));
     header.extend(versus.map(|dut| format!("{} / {}", section.duts[0], section.duts[dut])));
-    let has_published = rows.iter().any(|(_, table, _)| table.has_published());
+    let has_published = rows.iter().any(|(_, row)| !row.published.is_empty());
     header.extend(has_published.then(|| "published".to_owned()));
-    let texts = |(names, table, row): &(Vec<String>, &MetricTable<'_>, &TableRow<'_>)| {
-        let decimals = table.metric.decimals;
+    let texts = |(names, row): &(Vec<String>, &TableRow<'_>)| {
+        let none = || "-".to_owned();
         let mut texts = names.clone();
-        texts.extend(row.entries.iter().map(|entry| entry_text(entry, decimals, says_limit)));
-        texts.extend(versus.map(|dut| match &row.ratios[dut] {
-            Some(ratio) => format!("{} ×", ratio_text(ratio)),
-            None => "-".to_owned(),
-        }));
-        texts.extend(has_published.then(|| match row.published_text(decimals) {
-            text if text.is_empty() => "-".to_owned(),
-            text => text.replace("; ", "\n"),
-        }));
+        texts.extend(row.entries.iter().map(|entry| entry_text(entry, says_limit)));
+        let ratio = |dut: usize| row.ratios[dut].as_ref().map(ratio_text);
+        texts.extend(versus.map(|dut| ratio(dut).map_or_else(none, |ratio| ratio + " ×")));
+        let old = row.published.iter().map(|one| {
+            let figure = published(one, row.metric.decimals);
+            format!("{figure} ({})", one.switch)
+        });
+        let old = old.reduce(|all, one| format!("{all}\n{one}"));
+        texts.extend(has_published.then(|| old.unwrap_or_else(none)));
         (row.anchor.clone(), texts)
     };
     TextGrid { title, header, names, rows: rows.iter().map(texts).collect() }
 }
 
 /// An entry in words.
-fn entry_text(entry: &Entry<'_>, decimals: usize, says_limit: bool) -> String {
+fn entry_text(entry: &Entry<'_>, says_limit: bool) -> String {
     let figure = match entry {
         Ok(figure) => figure,
         Err((word, reason)) => {
@@ -137,10 +139,11 @@ fn entry_text(entry: &Entry<'_>, decimals: usize, says_limit: bool) -> String {
             return why.map_or_else(|| (*word).to_owned(), |why| format!("{word}: {why}"));
         }
     };
-    let mut lines = vec![figure.text(decimals)];
+    let mut lines = vec![figure.text()];
     lines.extend(figure.remarks());
     if let Some(bound) = figure.bound {
-        lines.push(format!("at most {} ({})", number(bound.value, decimals), bound.by));
+        let most = number(bound.value, figure.metric.decimals);
+        lines.push(format!("at most {most} ({})", bound.by));
     }
     if let Some(limit) = figure.limit.filter(|_| says_limit) {
         lines.push(format!("limit: {}", limit_label(limit)));

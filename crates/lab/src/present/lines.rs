@@ -8,7 +8,7 @@ use stats::Comparison;
 
 use super::entry::NOT_MEASURED;
 use super::ratio::ratio;
-use super::section::{MetricTable, Section, TableRow, sections};
+use super::section::{Section, TableRow, sections};
 use super::{Form, View, limit_label};
 use crate::results::Results;
 
@@ -36,13 +36,10 @@ pub(crate) fn json(results: &Results) -> String {
 fn render(results: &Results) -> String {
     let mut text = String::new();
     for section in &sections(results) {
-        for table in &section.tables {
-            for row in &table.rows {
-                let lines = (0..row.entries.len()).filter_map(|at| line(section, table, row, at));
-                for mut line in lines {
-                    line["started"] = results.started.clone().into();
-                    text += &format!("{line}\n");
-                }
+        for row in section.tables.iter().flat_map(|table| &table.rows) {
+            for mut line in (0..row.entries.len()).filter_map(|place| line(section, row, place)) {
+                line["started"] = results.started.clone().into();
+                text += &format!("{line}\n");
             }
         }
     }
@@ -50,13 +47,8 @@ fn render(results: &Results) -> String {
 }
 
 /// The line of a switch; none where the run has nothing of it.
-fn line(
-    section: &Section<'_>,
-    table: &MetricTable<'_>,
-    row: &TableRow<'_>,
-    place: usize,
-) -> Option<Value> {
-    let (dut, metric) = (section.duts[place], table.metric);
+fn line(section: &Section<'_>, row: &TableRow<'_>, place: usize) -> Option<Value> {
+    let (dut, metric) = (section.duts[place], row.metric);
     let mut line = json!({
         "row": row.anchor, "scenario": section.scenario.id, "at": row.at, "metric": metric.id,
         "unit": metric.unit, "dut": dut,

@@ -19,20 +19,14 @@ fn fixed(value: f64, decimals: usize) -> String {
     }
     let decimals = decimals.min(9);
     let plain = format!("{:.decimals$}", value.abs());
-    let (whole, rest) = plain.split_once('.').map_or((plain.as_str(), ""), |both| both);
-    let mut text = String::new();
-    if value < 0.0 && plain.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
-        text.push('-');
-    }
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+    let point = plain.find('.').unwrap_or(plain.len());
+    let is_negative = value < 0.0 && plain.contains(|sign: char| ('1'..='9').contains(&sign));
+    let mut text = if is_negative { "-".to_owned() } else { String::new() };
+    for (index, sign) in plain.char_indices() {
+        if (1..point).contains(&index) && (point - index).is_multiple_of(3) {
             text.push(',');
         }
-        text.push(digit);
-    }
-    if !rest.is_empty() {
-        text.push('.');
-        text += rest;
+        text.push(sign);
     }
     text
 }
@@ -185,40 +179,34 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_grouped_and_decimals_kept() {
-        assert_eq!(number(1_234_567.0, 0), "1,234,567");
-        assert_eq!(number(999.96, 1), "1,000.0");
-        assert_eq!(number(-1_234.5, 1), "-1,234.5");
-        assert_eq!(number(-0.0, 2), "0.00");
-        assert_eq!(number(0.0, 0), "0");
+    fn a_number_is_neither_a_row_of_zeros_nor_of_hundreds_of_digits() {
+        for (value, decimals, text) in [
+            (1_234_567.0, 0, "1,234,567"),
+            (999.96, 1, "1,000.0"),
+            (-1_234.5, 1, "-1,234.5"),
+            (-0.0, 2, "0.00"),
+            (0.0, 0, "0"),
+            (0.004, 2, "0.004"),
+            (0.4, 0, "0.4"),
+            (0.25, 2, "0.25"),
+            (4e-9, 2, "0.000000004"),
+            (f64::INFINITY, 2, "infinite"),
+            (999_999_999_999_999.0, 0, "999,999,999,999,999"),
+            (1e15, 2, "1.00e15"),
+            (-1.5e300, 2, "-1.50e300"),
+            (9e-10, 2, "9.00e-10"),
+            (1e-300, 2, "1.00e-300"),
+        ] {
+            assert_eq!(number(value, decimals), text);
+        }
     }
 
     #[test]
-    fn a_small_value_is_no_row_of_zeros() {
-        assert_eq!(number(0.004, 2), "0.004");
-        assert_eq!(number(0.4, 0), "0.4");
-        assert_eq!(number(0.25, 2), "0.25");
-        assert_eq!(number(4e-9, 2), "0.000000004");
-        assert_eq!(number(f64::INFINITY, 2), "infinite");
-    }
-
-    #[test]
-    fn a_very_large_or_small_value_has_an_exponent() {
-        assert_eq!(number(999_999_999_999_999.0, 0), "999,999,999,999,999");
-        let texts = [1e15, -1.5e300, 9e-10, 1e-300].map(|value| number(value, 2));
-        assert_eq!(texts, ["1.00e15", "-1.50e300", "9.00e-10", "1.00e-300"]);
-    }
-
-    #[test]
-    fn ratios_have_two_or_three_digits() {
+    fn ratios_values_of_axes_and_durations_read_well() {
         let texts = [0.0874, 0.8741, 1.312, 41.83, 1_250.4].map(times);
         assert_eq!(texts, ["0.087", "0.87", "1.31", "41.8", "1,250"]);
-    }
-
-    #[test]
-    fn axis_values_and_durations_read_well() {
-        assert_eq!([axis_value("61000"), axis_value("1518")], ["61,000", "1518"]);
-        assert_eq!(axis_value("dl_dst 10000"), "dl_dst 10000");
+        let texts = ["61000", "1518", "dl_dst 10000"].map(axis_value);
+        assert_eq!(texts, ["61,000", "1518", "dl_dst 10000"]);
         let texts = [48.2, 725.0, 7_801.0].map(duration);
         assert_eq!(texts, ["48 s", "12 min 5 s", "2 h 10 min"]);
     }

@@ -7,15 +7,14 @@
 
 use stats::range_confidence;
 
-use super::entry::{NOT_MEASURED, ShownFigure};
-use super::grid::TextGrid;
-use super::mark::{marked, signs};
+use super::entry::{Entry, NOT_MEASURED, ShownFigure, meanings};
+use super::grid::{TextGrid, versus};
 use super::number::{axis_value, capital, count};
 use super::ratio::{best, ratio_text};
-use super::section::{MetricTable, Section, TableRow, is_reference, place_on};
+use super::section::{MetricTable, Section, TableRow, place_on, varies};
 use super::verdict::headlines;
 use crate::names::distinct;
-use crate::results::{AxisInfo, Coordinates};
+use crate::results::{AxisInfo, Coordinates, Metric};
 
 /// Lines of a scenario, and columns of figures, at most.
 const ROWS_MAX: usize = 8;
@@ -35,102 +34,87 @@ fn chosen<'a>(
 ) -> Vec<&'a Coordinates> {
     let mut points = section.points.clone();
     for axis in section.axes.iter().skip(1).rev() {
-        if fits(&points) {
-            return points;
-        }
         let first = points.first().and_then(|at| at.get(&axis.name));
-        points.retain(|at| at.get(&axis.name) == first);
+        if !fits(&points) {
+            points.retain(|at| at.get(&axis.name) == first);
+        }
     }
-    let all = points.clone();
-    let mut wanted = all.len();
-    while wanted > 1 && !fits(&points) {
-        wanted -= 1;
-        let place = |n: usize| all[n * (all.len() - 1) / (wanted - 1).max(1)];
-        points = (0..wanted).map(place).collect();
-    }
-    points
+    let some = |wanted: usize| -> Vec<&'a Coordinates> {
+        let last = points.len() - 1;
+        (0..wanted).map(|n| points[n * last / (wanted - 1).max(1)]).collect()
+    };
+    let mut fewer = (1..=points.len()).rev().map(some);
+    fewer.find(|points| points.len() == 1 || fits(points)).unwrap_or_default()
 }
 
 /// The axes on which points differ.
 fn varying<'a>(section: &Section<'a>, points: &[&Coordinates]) -> Vec<&'a AxisInfo> {
-    let differs = |axis: &&AxisInfo| {
-        let first = points.first().and_then(|at| at.get(&axis.name));
-        points.iter().any(|at| at.get(&axis.name) != first)
-    };
-    section.axes.iter().copied().filter(differs).collect()
+    section.axes.iter().copied().filter(|axis| varies(axis, points)).collect()
 }
 
 /// A metric with its unit, in few letters.
-fn name(table: &MetricTable<'_>) -> String {
-    capital(&table.name()).replace("packets/s", "pps")
+fn name(metric: &Metric) -> String {
+    capital(&metric.name()).replace("packets/s", "pps")
 }
 
-/// The figures that stand in an overview, and the switches of the published ones.
-#[derive(Default)]
-struct Shown<'s, 'a> {
-    figures: Vec<&'s ShownFigure<'a>>,
-    published: Vec<&'s str>,
+/// A line: its name, its entries where there are some, and what stands in further columns.
+struct OverviewLine<'s, 'a> {
+    name: String,
+    entries: Vec<Option<&'s Entry<'a>>>,
+    ratio: Option<String>,
+    /// The row with its published figures, whose switches stand below the table.
+    published: Option<Option<&'s TableRow<'a>>>,
 }
 
-impl<'s, 'a> Shown<'s, 'a> {
-    /// The texts of a line's figures, each of a switch by its place in a row.
-    fn texts(
-        &mut self,
-        section: &Section<'_>,
-        table: &MetricTable<'_>,
-        cells: &[(usize, Option<&'s TableRow<'a>>)],
-    ) -> Vec<String> {
-        let figure = |(dut, row): &(usize, Option<&'s TableRow<'a>>)| (*row)?.figure(*dut);
-        let compared = cells.iter().map(|cell| {
-            // The path without a switch is no competitor.
-            figure(cell).filter(|_| !is_reference(section.duts[cell.0]))
-        });
-        let best = best(&compared.collect::<Vec<_>>(), table.metric.better);
-        let mut texts = Vec::new();
-        for (cell, is_best) in cells.iter().zip(best) {
-            let Some(figure) = figure(cell) else {
-                let absence = cell.1.and_then(|row| row.entries[cell.0].as_ref().err());
-                let word = absence.map_or("-", |(word, _)| *word);
-                texts.push(if word == NOT_MEASURED.0 { "-" } else { word }.to_owned());
-                continue;
-            };
-            self.figures.push(figure);
-            let (text, marks) = marked(figure, table.metric.decimals);
-            texts.push(if is_best { format!("{BOLD}{text}{BOLD}{marks}") } else { text + &marks });
-        }
+impl<'s, 'a> OverviewLine<'s, 'a> {
+    fn figures(&self) -> impl Iterator<Item = &'s ShownFigure<'a>> {
+        self.entries.iter().copied().flatten().flatten()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let none = || "-".to_owned();
+        let figures = self.entries.iter().map(|entry| (*entry)?.as_ref().ok());
+        let best = best(&figures.collect::<Vec<_>>());
+        let entry = |(entry, is_best): (&Option<&Entry<'_>>, bool)| match entry {
+            Some(Ok(figure)) if is_best => {
+                format!("{BOLD}{}{BOLD}{}", figure.short_text(), figure.signs())
+            }
+            Some(Ok(figure)) => figure.short_text() + &figure.signs(),
+            Some(Err((word, _))) if *word != NOT_MEASURED.0 => (*word).to_owned(),
+            Some(Err(_)) | None => none(),
+        };
+        let mut texts = vec![self.name.clone()];
+        texts.extend(self.entries.iter().zip(best).map(entry));
+        texts.extend(self.ratio.clone());
+        let published = |row: Option<&TableRow<'_>>| row.and_then(TableRow::published_range);
+        texts.extend(self.published.map(|row| published(row).unwrap_or_else(none)));
         texts
     }
+}
 
-    /// The published figures of a row; their switches stand below the table.
-    fn published(&mut self, table: &MetricTable<'_>, row: Option<&'s TableRow<'_>>) -> String {
-        let switches = row.iter().flat_map(|row| &row.published).map(|one| one.switch.as_str());
-        self.published.extend(switches);
-        let range = row.and_then(|row| row.published_range(table.metric.decimals));
-        range.unwrap_or_else(|| "-".to_owned())
+/// The signs, the starts, and how many of the section's figures are left out.
+fn legend(section: &Section<'_>, lines: &[OverviewLine<'_, '_>]) -> String {
+    let figures: Vec<&ShownFigure<'_>> = lines.iter().flat_map(OverviewLine::figures).collect();
+    let starts = || figures.iter().map(|figure| figure.starts);
+    let mut parts = Vec::new();
+    parts.extend(starts().min().zip(starts().max()).map(|of| starts_text(section, of)));
+    parts.extend(meanings(&figures, ", as --all says"));
+    let old = lines.iter().filter_map(|line| line.published?).flat_map(|row| &row.published);
+    let switches = distinct(old.map(|one| one.switch.as_str()));
+    if !switches.is_empty() {
+        parts.push(format!("{PUBLISHED}: {}", switches.join("; ")));
     }
-
-    /// The signs, the starts, and how many of the section's figures are left out.
-    fn legend(&self, section: &Section<'_>) -> String {
-        let starts = || self.figures.iter().map(|figure| figure.starts);
-        let mut parts = Vec::new();
-        parts.extend(starts().min().zip(starts().max()).map(|of| starts_text(section, of)));
-        parts.extend(signs(&self.figures, ", as --all says"));
-        if !self.published.is_empty() {
-            let switches = distinct(self.published.iter().copied());
-            parts.push(format!("{PUBLISHED}: {}", switches.join("; ")));
-        }
-        let all = section.tables.iter().flat_map(MetricTable::figures).count();
-        let left_out = all.saturating_sub(self.figures.len());
-        if left_out > 0 {
-            parts.push(format!("{} more with --all", count(left_out, "figure", "figures")));
-        }
-        if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
+    let all = section.tables.iter().flat_map(MetricTable::figures).count();
+    let left_out = all.saturating_sub(figures.len());
+    if left_out > 0 {
+        parts.push(format!("{} more with --all", count(left_out, "figure", "figures")));
     }
+    if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
 }
 
 /// The starts of a figure, and how sure a range of the fewest of them is.
 fn starts_text(section: &Section<'_>, (least, most): (usize, usize)) -> String {
-    let (one, many) = section.turns();
+    let (one, many) = section.scenario.turns();
     let starts = match least == most {
         true => count(most, one, many),
         false => format!("{least} to {most} {many}"),
@@ -150,39 +134,36 @@ fn starts_text(section: &Section<'_>, (least, most): (usize, usize)) -> String {
 
 /// The lines of a section, and the words below them.
 pub(crate) fn overview(section: &Section<'_>) -> (TextGrid, String) {
-    let headlines = headlines(section);
-    let mut shown = Shown::default();
-    let (header, lines) = if headlines.len() >= METHODS_MIN {
-        by_metric(section, &headlines[..headlines.len().min(ROWS_MAX)], &mut shown)
-    } else if section.points.len() > 1 {
-        // More points leave no room for more than the first.
-        by_point(section, &headlines[..headlines.len().min(1)], &mut shown)
+    let mut tables = headlines(section);
+    let (header, lines) = if tables.len() >= METHODS_MIN {
+        tables.truncate(ROWS_MAX);
+        by_metric(section, &tables)
     } else {
-        by_point(section, &headlines, &mut shown)
+        if section.points.len() > 1 {
+            // They leave no room for more than the first.
+            tables.truncate(1);
+        }
+        by_point(section, &tables)
     };
-    let rows = lines.into_iter().map(|line| (String::new(), line)).collect();
-    (TextGrid { title: String::new(), header, names: 1, rows }, shown.legend(section))
+    let rows = lines.iter().map(|line| (String::new(), line.texts())).collect();
+    let legend = legend(section, &lines);
+    (TextGrid { title: String::new(), header, names: 1, rows }, legend)
 }
 
 const PUBLISHED: &str = "published";
 
 /// A line for each metric, a column for each point and switch: the headings and the lines.
 fn by_metric<'s, 'a>(
-    section: &'s Section<'a>,
+    section: &Section<'a>,
     tables: &[&'s MetricTable<'a>],
-    shown: &mut Shown<'s, 'a>,
-) -> (Vec<String>, Vec<Vec<String>>) {
-    let row_at = |table: &'s MetricTable<'a>, at: &Coordinates| -> Option<&'s TableRow<'a>> {
-        table.rows.iter().find(|row| row.at == at)
-    };
-    let has_some = |at: &Coordinates, dut: usize| {
-        let mut rows = tables.iter().filter_map(|table| row_at(table, at));
-        rows.any(|row| row.figure(dut).is_some())
+) -> (Vec<String>, Vec<OverviewLine<'s, 'a>>) {
+    let has_row = |at: &Coordinates, is: &dyn Fn(&TableRow<'_>) -> bool| {
+        tables.iter().filter_map(|table| table.row(at)).any(is)
     };
     let columns_of = |points: &[&'a Coordinates]| -> Vec<(&'a Coordinates, usize)> {
         let duts = 0..section.duts.len();
         let all = points.iter().flat_map(|at| duts.clone().map(move |dut| (*at, dut)));
-        all.filter(|(at, dut)| has_some(at, *dut)).collect()
+        all.filter(|(at, dut)| has_row(at, &|row| row.figure(*dut).is_some())).collect()
     };
     let points = chosen(section, |points| columns_of(points).len() <= COLUMNS_MAX);
     let columns = columns_of(&points);
@@ -192,66 +173,59 @@ fn by_metric<'s, 'a>(
         format!("{name}\n{}", at.map(|value| axis_value(value)).collect::<Vec<_>>().join(", "))
     };
     // The published figures of one point, which their heading names.
-    let has_published = |at: &Coordinates| {
-        let mut rows = tables.iter().filter_map(|table| row_at(table, at));
-        rows.any(|row| !row.published.is_empty())
-    };
-    let old = columns.iter().map(|(at, _)| *at).find(|at| has_published(at));
+    let mut points = columns.iter().map(|(at, _)| *at);
+    let old = points.find(|at| has_row(at, &|row| !row.published.is_empty()));
     let mut header = vec![String::new()];
     header.extend(columns.iter().map(|(at, dut)| heading(section.duts[*dut], at)));
     header.extend(old.map(|at| heading(PUBLISHED, at)));
-    let line = |table: &&'s MetricTable<'a>| {
-        let cells = columns.iter().map(|(at, dut)| (*dut, row_at(table, at)));
-        let mut line = vec![name(table)];
-        line.extend(shown.texts(section, table, &cells.collect::<Vec<_>>()));
-        line.extend(old.map(|at| shown.published(table, row_at(table, at))));
-        line
+    let line = |table: &&'s MetricTable<'a>| OverviewLine {
+        name: name(table.metric),
+        entries: columns.iter().map(|(at, dut)| table.row(at)?.entries.get(*dut)).collect(),
+        ratio: None,
+        published: old.map(|at| table.row(at)),
     };
     (header, tables.iter().map(line).collect())
 }
 
 /// A line for each point, a column for each switch: the headings and the lines.
 fn by_point<'s, 'a>(
-    section: &'s Section<'a>,
+    section: &Section<'a>,
     tables: &[&'s MetricTable<'a>],
-    shown: &mut Shown<'s, 'a>,
-) -> (Vec<String>, Vec<Vec<String>>) {
-    let rows_at = |points: &[&Coordinates]| -> Vec<(&'s MetricTable<'a>, &'s TableRow<'a>)> {
-        let rows = tables.iter().flat_map(|table| table.rows.iter().map(|row| (*table, row)));
-        rows.filter(|(_, row)| points.contains(&row.at)).collect()
+) -> (Vec<String>, Vec<OverviewLine<'s, 'a>>) {
+    let rows_at = |points: &[&Coordinates]| -> Vec<&'s TableRow<'a>> {
+        let rows = tables.iter().flat_map(|table| &table.rows);
+        rows.filter(|row| points.contains(&row.at)).collect()
     };
     let points = chosen(section, |points| rows_at(points).len() <= ROWS_MAX);
     let rows = rows_at(&points);
     let varying = varying(section, &points);
     // Why a switch has no figure at all stands below the table.
     let duts = 0..section.duts.len();
-    let has_figure = |dut: &usize| rows.iter().any(|(_, row)| row.figure(*dut).is_some());
+    let has_figure = |dut: &usize| rows.iter().any(|row| row.figure(*dut).is_some());
     let duts: Vec<usize> = duts.filter(has_figure).collect();
-    let ratios = rows.iter().filter_map(|(_, row)| row.ratios.iter().position(Option::is_some));
-    let versus = ratios.min();
+    let versus = versus(rows.iter().copied());
     let has_published = tables.iter().any(|table| table.has_published());
     let mut header = match tables {
-        [only] if !varying.is_empty() => vec![name(only)],
+        [only] if !varying.is_empty() => vec![name(only.metric)],
         [..] => vec![String::new()],
     };
     header.extend(duts.iter().map(|dut| section.duts[*dut].to_owned()));
     header.extend(versus.map(|dut| format!("÷ {}", section.duts[dut])));
     header.extend(has_published.then(|| PUBLISHED.to_owned()));
-    let line = |(table, row): &(&'s MetricTable<'a>, &'s TableRow<'a>)| {
+    let line = |row: &&'s TableRow<'a>| {
         let place = place_on(&varying, row.at, true);
-        let mut line = vec![match (tables.len(), place.is_empty()) {
+        let name = match (tables.len(), place.is_empty()) {
             (1, false) => place,
-            (_, false) => format!("{}, {place}", name(table)),
-            (_, true) => name(table),
-        }];
-        let cells: Vec<_> = duts.iter().map(|dut| (*dut, Some(*row))).collect();
-        line.extend(shown.texts(section, table, &cells));
-        line.extend(versus.map(|dut| match &row.ratios[dut] {
-            Some(ratio) => ratio_text(ratio),
-            None => "-".to_owned(),
-        }));
-        line.extend(has_published.then(|| shown.published(table, Some(row))));
-        line
+            (_, false) => format!("{}, {place}", name(row.metric)),
+            (_, true) => name(row.metric),
+        };
+        let ratio = |dut: usize| row.ratios[dut].as_ref().map_or("-".to_owned(), ratio_text);
+        OverviewLine {
+            name,
+            entries: duts.iter().map(|dut| row.entries.get(*dut)).collect(),
+            ratio: versus.map(ratio),
+            published: has_published.then_some(Some(*row)),
+        }
     };
     (header, rows.iter().map(line).collect())
 }

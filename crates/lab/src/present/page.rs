@@ -6,13 +6,14 @@
 mod conditions;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use time::Month;
 
 use super::chart::{Scale, charts, extent, track};
 use super::findings::{findings, verdict};
 use super::grid::{TextGrid, grids};
 use super::number::{count, duration};
-use super::section::{Section, sections};
-use super::verdict::{Line, all_duts, chosen, legend, lines};
+use super::section::{Section, all_duts, sections};
+use super::verdict::{Line, chosen, legend, lines};
 use super::{Form, View, machine, text_of};
 use crate::names::distinct;
 use crate::results::Results;
@@ -42,7 +43,7 @@ pub(crate) fn render(results: &Results, state: Option<&str>) -> String {
     let duts = all_duts(results);
     let parts = html! {
         (first(results, &sections, &duts))
-        @for section in &sections { (scenario(section, &duts)) }
+        @for section in &sections { (scenario(section)) }
         (conditions::part(results))
     };
     let title = title(&sections);
@@ -143,10 +144,9 @@ fn contents(sections: &[Section<'_>]) -> Markup {
 
 /// The first screen: the verdict in a sentence, and a figure of each switch for each scenario.
 fn first(results: &Results, sections: &[Section<'_>], duts: &[&str]) -> Markup {
-    let lines = lines(sections);
-    let sentences = verdict(results, sections, &lines);
+    let sentences = verdict(results, sections);
     let (lead, rest) = sentences.split_at(sentences.len().min(1));
-    let (lines, more) = chosen(lines);
+    let (lines, more) = chosen(lines(sections));
     html! {
         section #top {
             p.eyebrow {
@@ -185,7 +185,7 @@ fn claims(sentences: &[String]) -> Markup {
 
 /// The headlines: a row for each scenario, a column for each switch, and the published figures.
 fn matrix(lines: &[Line<'_, '_>], duts: &[&str], results: &Results) -> Markup {
-    let has_published = lines.iter().any(|line| line.published().is_some());
+    let has_published = lines.iter().any(|line| !line.row.published.is_empty());
     let about = |dut: &str| {
         let about = results.switches.iter().find(|known| known.name == dut);
         about.map_or("", |known| known.about.as_str())
@@ -224,7 +224,7 @@ fn headline(line: &Line<'_, '_>, duts: &[&str], has_published: bool) -> Markup {
                 a href={ "#s" (line.section.index) } { (line.section.heading()) }
                 div.sub { (line.about(false)) }
             }
-            @for (index, dut) in duts.iter().enumerate() {
+            @for dut in duts {
                 @let (text, is_best) = line.text(dut);
                 @if let Some(figure) = line.figure(dut) {
                     @let (value, range) = split(&text);
@@ -233,8 +233,8 @@ fn headline(line: &Line<'_, '_>, duts: &[&str], has_published: bool) -> Markup {
                             // The value stands out from its range.
                             span.value { (value) }
                             @if !range.is_empty() { span.pm { (range) } }
-                            svg class={ "drawing c" (index % 8) } viewBox="0 0 200 14" {
-                                (track(line.section, figure, &scale, 1.0, 12.0))
+                            svg class={ "drawing c" (figure.colour) } viewBox="0 0 200 14" {
+                                (track(figure, &scale, 1.0, 12.0))
                             }
                         }
                     }
@@ -243,7 +243,8 @@ fn headline(line: &Line<'_, '_>, duts: &[&str], has_published: bool) -> Markup {
                 }
             }
             @if has_published {
-                td.soft data-dut="published" { (line.published().as_deref().unwrap_or("-")) }
+                @let old = line.row.published_range();
+                td.soft data-dut="published" { (old.as_deref().unwrap_or("-")) }
             }
         }
     }
@@ -254,9 +255,8 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(" [").unwrap_or(text.len()))
 }
 
-fn scenario(section: &Section<'_>, duts: &[&str]) -> Markup {
-    let scenario = section.scenario;
-    let fixed = section.fixed_text();
+fn scenario(section: &Section<'_>) -> Markup {
+    let (scenario, fixed) = (section.scenario, &section.fixed);
     html! {
         section.scenario id={ "s" (section.index) } {
             p.eyebrow {
@@ -268,7 +268,7 @@ fn scenario(section: &Section<'_>, duts: &[&str]) -> Markup {
             @if !fixed.is_empty() { p.soft { "Everywhere: " (fixed) "." } }
             @if scenario.cells.is_empty() { p.chip.caution { "No cell was measured." } }
             (claims(&findings(section)))
-            (charts(section, duts))
+            (charts(section))
             @for grid in grids(section) { (table(&grid)) }
             (absences(section))
             @if !scenario.background.is_empty() {
@@ -354,15 +354,12 @@ fn absences(section: &Section<'_>) -> Markup {
 
 /// `23 November 2026, 08:00 UTC` for `2026-11-23T08:00:00Z`; anything else as it is.
 fn when(started: &str) -> String {
-    const MONTHS: &str = "January February March April May June July August September October \
-                          November December";
     let parse = || {
         let (date, time) = started.split_once('T')?;
         let mut date = date.splitn(3, '-');
         let (year, month, day) = (date.next()?, date.next()?, date.next()?);
-        let month = MONTHS.split(' ').nth(month.parse::<usize>().ok()?.checked_sub(1)?)?;
-        let day: u8 = day.parse().ok()?;
-        Some(format!("{day} {month} {year}, {} UTC", time.get(..5)?))
+        let month = Month::try_from(month.parse::<u8>().ok()?).ok()?;
+        Some(format!("{} {month} {year}, {} UTC", day.parse::<u8>().ok()?, time.get(..5)?))
     };
     parse().unwrap_or_else(|| started.to_owned())
 }

@@ -6,9 +6,9 @@ use maud::{Markup, PreEscaped, html};
 
 use super::chart::{Scale, clipped, extent, label, path, tenth, track};
 use super::findings::standings;
-use super::section::sections;
+use super::section::{all_duts, sections};
 use super::terminal::one_line;
-use super::verdict::{Line, all_duts, chosen, legend, lines};
+use super::verdict::{Line, chosen, legend, lines};
 use super::{Form, View, machine, text_of, took};
 use crate::results::Results;
 
@@ -37,7 +37,7 @@ fn render(results: &Results) -> String {
     let all = lines(&sections);
     let (lines, _) = chosen(all.clone());
     let duts = all_duts(results);
-    let has_published = lines.iter().any(|line| line.published().is_some());
+    let has_published = lines.iter().any(|line| !line.row.published.is_empty());
     let end = if has_published { WIDTH - PUBLISHED } else { WIDTH - EDGE };
     let column = (end - NAMES - EDGE) / duts.len().max(1) as f64;
     let left = |dut: usize| NAMES + EDGE + column * dut as f64;
@@ -104,12 +104,10 @@ fn row(
             (label(class, (left(index), y + 18.0), &clipped(&text, letters(column))))
             @if let Some(figure) = figure {
                 @let scale = Scale::new(&values, false, (left(index), column - 18.0));
-                g class={ "c" (index % 8) } {
-                    (track(line.section, figure, &scale, y + 24.0, 11.0))
-                }
+                g class={ "c" (figure.colour) } { (track(figure, &scale, y + 24.0, 11.0)) }
             }
         }
-        @if let Some(old) = line.published() {
+        @if let Some(old) = line.row.published_range() {
             (label("soft end", (WIDTH - EDGE, y + 18.0), &old))
         }
     }
@@ -122,8 +120,7 @@ fn words(results: &Results, all: &[Line<'_, '_>], lines: &[Line<'_, '_>]) -> [St
     [standings(all).join(" "), legend(lines), run].map(|text| one_line(&text))
 }
 
-/// The rules of the charts with the colours in them: not every program that shows drawings knows
-/// variables.
+/// The rules of the charts with the colours in them: not every program knows variables.
 fn style() -> String {
     let rules = include_str!("assets/chart.css");
     let colours = include_str!("assets/colours.css");

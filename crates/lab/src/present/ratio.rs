@@ -12,6 +12,11 @@ use super::entry::ShownFigure;
 use super::number::times;
 use crate::results::Better;
 
+/// Whether it is the path without a switch, a bound and no rival: to be behind it is no finding.
+pub(crate) fn is_reference(dut: &str) -> bool {
+    dut == "wire"
+}
+
 /// The ratio of `first` to `other`, from the starts that both have; none where there are less than
 /// two, or a figure is not above zero or not known.
 pub(crate) fn ratio(first: &ShownFigure<'_>, other: &ShownFigure<'_>) -> Option<Comparison> {
@@ -39,19 +44,20 @@ pub(crate) fn ratio_text(ratio: &Comparison) -> String {
     format!("{} ({}–{})", times(ratio.estimate), times(ratio.low), times(ratio.high))
 }
 
-/// Whether each of some figures is the best: better than each of the others by the comparison of
-/// their starts. Beside a figure with a remark none is the best.
-pub(crate) fn best(figures: &[Option<&ShownFigure<'_>>], better: Better) -> Vec<bool> {
+/// Whether each of some figures of a metric is the best: better than each of the others by the
+/// comparison of their starts. Beside a figure with a remark none is the best.
+pub(crate) fn best(figures: &[Option<&ShownFigure<'_>>]) -> Vec<bool> {
     let is_better = |one: &ShownFigure<'_>, other: &ShownFigure<'_>| {
         let is_sure = one.remarks().is_empty() && other.remarks().is_empty();
-        is_sure && ratio(one, other).is_some_and(|ratio| standing(&ratio, better).is_gt())
+        let is_gain = |ratio: Comparison| standing(&ratio, one.metric.better).is_gt();
+        is_sure && ratio(one, other).is_some_and(is_gain)
     };
+    let rival = |at: usize| figures[at].filter(|one| !is_reference(&one.cell.dut));
     let is_best = |at: usize| {
-        let others = figures.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<_> = others.filter_map(|(_, figure)| *figure).collect();
-        figures[at].is_some_and(|one| {
-            !others.is_empty() && others.iter().all(|other| is_better(one, other))
-        })
+        let others = (0..figures.len()).filter(|other| *other != at).filter_map(rival);
+        let others: Vec<_> = others.collect();
+        !others.is_empty()
+            && rival(at).is_some_and(|one| others.iter().all(|other| is_better(one, other)))
     };
     (0..figures.len()).map(is_best).collect()
 }

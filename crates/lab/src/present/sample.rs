@@ -68,16 +68,12 @@ fn around(noise: &mut Rng, centre: f64, spread: f64) -> Vec<f64> {
 /// Delay in microseconds with a tail, as quantiles.
 fn distribution(noise: &mut Rng, metric: &str, start: usize, base: f64) -> MeasuredDistribution {
     let shift = 1.0 + 0.06 * (noise.f64() - 0.5);
-    let quantile = |index: u32| {
-        let share = match index {
-            100 => 0.999,
-            101 => 1.0,
-            index => f64::from(index) / 100.0,
-        };
+    let shares = (0..100).map(|index| f64::from(index) / 100.0).chain([0.999, 1.0]);
+    let quantile = |share: f64| {
         let tail = 1.0 / (1.002 - share).powf(0.33);
         (share, (base * shift * (0.85 + 0.15 * tail) * 100.0).round() / 100.0)
     };
-    let quantiles = (0..=101).map(quantile).collect();
+    let quantiles = shares.map(quantile).collect();
     MeasuredDistribution { metric: metric.into(), start, count: 20_000, quantiles }
 }
 
@@ -120,12 +116,9 @@ fn forwarding(noise: &mut Rng) -> Vec<CellResults> {
         add(&mut cell, "cpu_pct", None, &around(noise, 55.0 + many * 4.0, 0.1));
         cell
     };
-    let mut cells = Vec::new();
-    for (size, fill) in sizes.into_iter().flat_map(|size| fills.map(|fill| (size, fill))) {
-        let duts = [("weir", 1_420_000.0), ("ovs", 960_000.0), ("linux-bridge", 8e5)];
-        cells.extend(duts.map(|dut| cell(size, fill, dut)));
-    }
-    cells
+    let duts = [("weir", 1_420_000.0), ("ovs", 960_000.0), ("linux-bridge", 8e5)];
+    let points = sizes.into_iter().flat_map(|size| fills.map(|fill| (size, fill)));
+    points.flat_map(|(size, fill)| duts.map(|dut| cell(size, fill, dut))).collect()
 }
 
 fn delay(noise: &mut Rng) -> Vec<CellResults> {
@@ -154,12 +147,9 @@ fn delay(noise: &mut Rng) -> Vec<CellResults> {
         }
         cell
     };
-    let mut cells = Vec::new();
-    for (kind, scale) in [("port", 1.0), ("MACs", 1.05), ("exact", 1.1)] {
-        let duts = [("weir", 11.0), ("ovs", 17.0), ("linux-bridge", 9.4)];
-        cells.extend(duts.map(|(dut, base)| cell(kind, (dut, base * scale))));
-    }
-    cells
+    let duts = [("weir", 11.0), ("ovs", 17.0), ("linux-bridge", 9.4)];
+    let points = [("port", 1.0), ("MACs", 1.05), ("exact", 1.1)].into_iter();
+    points.flat_map(|(kind, k)| duts.map(|(dut, base)| cell(kind, (dut, base * k)))).collect()
 }
 
 /// A run without its cells.
@@ -205,14 +195,21 @@ pub(crate) fn hostile() -> Results {
     results.machine.cpu = HOSTILE.into();
     results.programs[0].version = HOSTILE.into();
     results.switches[0].about = HOSTILE.into();
+    // A name for each switch that tells it from the others.
+    let renamed = |name: &str| match name {
+        "weir" => HOSTILE.to_owned(),
+        "ovs" => long.clone(),
+        other => other.to_owned(),
+    };
     for dut in &mut results.switches {
-        dut.name = renamed(&dut.name, &long);
+        dut.name = renamed(&dut.name);
     }
     for scenario in &mut results.scenarios {
-        for text in [&mut scenario.title, &mut scenario.question, &mut scenario.background] {
+        let own = [&mut scenario.title, &mut scenario.question, &mut scenario.background];
+        let old = scenario.published.iter_mut().map(|published| &mut published.switch);
+        for text in own.into_iter().chain([&mut scenario.source]).chain(old) {
             *text = HOSTILE.into();
         }
-        scenario.source = HOSTILE.into();
         scenario.conditions.insert(HOSTILE.into(), HOSTILE.into());
         for axis in &mut scenario.axes {
             axis.label = format!("{HOSTILE}{long}");
@@ -221,18 +218,11 @@ pub(crate) fn hostile() -> Results {
             metric.label = format!("{HOSTILE}{long}").into();
             metric.unit = HOSTILE.into();
         }
-        for published in &mut scenario.published {
-            published.switch = HOSTILE.into();
-        }
         for cell in &mut scenario.cells {
-            cell.dut = renamed(&cell.dut, &long);
+            cell.dut = renamed(&cell.dut);
             cell.commands = vec![HOSTILE.into(), long.clone()];
-            for trial in &mut cell.trials {
-                trial.tool = HOSTILE.into();
-            }
-            for bound in &mut cell.bounds {
-                bound.by = HOSTILE.into();
-            }
+            cell.trials.iter_mut().for_each(|trial| trial.tool = HOSTILE.into());
+            cell.bounds.iter_mut().for_each(|bound| bound.by = HOSTILE.into());
         }
     }
     let mut bare = results.scenarios[0].clone();
@@ -244,15 +234,6 @@ pub(crate) fn hostile() -> Results {
         vec![empty(HOSTILE, &at(&[(HOSTILE, HOSTILE)]), CellState::Failed(HOSTILE.into()))];
     results.scenarios.push(failed);
     results
-}
-
-/// A name for each switch that tells it from the others.
-fn renamed(name: &str, long: &str) -> String {
-    match name {
-        "weir" => HOSTILE.to_owned(),
-        "ovs" => long.to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 /// The samples as pages, for the tests in a browser and for a look by hand: `WEIR_WRITE_PAGES`

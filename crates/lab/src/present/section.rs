@@ -10,14 +10,11 @@ use stats::Comparison;
 use super::entry::{Entry, NOT_MEASURED, ShownFigure, entry, method_of};
 use super::grouped;
 use super::number::{axis_value, capital, count, number, short_with_range};
-use super::ratio::ratio;
+use super::ratio::{is_reference, ratio};
 use crate::names::distinct;
 use crate::results::{
     AxisInfo, Better, CellResults, Coordinates, Metric, Published, Results, ScenarioResults,
 };
-
-/// The name of the path without a switch.
-const FLOOR_DUT: &str = "wire";
 
 /// A scenario.
 #[derive(Debug)]
@@ -27,10 +24,12 @@ pub(crate) struct Section<'a> {
     pub(crate) scenario: &'a ScenarioResults,
     /// The switches, the first of which the others are compared with.
     pub(crate) duts: Vec<&'a str>,
+    /// The number of each switch's colour.
+    colours: Vec<usize>,
     /// The axes on which the cells differ.
     pub(crate) axes: Vec<&'a AxisInfo>,
-    /// The values of the other axes.
-    fixed: Vec<(&'a AxisInfo, &'a str)>,
+    /// The values of the other axes: `match fields 1, trial 2 s`.
+    pub(crate) fixed: String,
     /// The points, in the order of the axes' values.
     pub(crate) points: Vec<&'a Coordinates>,
     /// A table for each metric that a cell has.
@@ -53,6 +52,7 @@ pub(crate) struct MetricTable<'a> {
 pub(crate) struct TableRow<'a> {
     /// End of a link to it.
     pub(crate) anchor: String,
+    pub(crate) metric: &'a Metric,
     /// Position on the axes.
     pub(crate) at: &'a Coordinates,
     /// Entry of each switch there.
@@ -63,56 +63,49 @@ pub(crate) struct TableRow<'a> {
     pub(crate) published: Vec<&'a Published>,
 }
 
-/// Whether it is the path without a switch: what a switch reaches of it is said, and that it stays
-/// behind it is no finding.
-pub(crate) fn is_reference(dut: &str) -> bool {
-    dut == FLOOR_DUT
-}
-
 /// Every scenario of the results.
 pub(crate) fn sections(results: &Results) -> Vec<Section<'_>> {
-    let mut anchors = BTreeSet::new();
+    let (duts, mut anchors) = (all_duts(results), BTreeSet::new());
     let scenarios = results.scenarios.iter().enumerate();
-    scenarios.map(|(index, one)| Section::new(results, index, one, &mut anchors)).collect()
+    scenarios.map(|(index, one)| Section::new(&duts, index, one, &mut anchors)).collect()
+}
+
+/// Every switch, in the order of the results: the order of their colours.
+pub(crate) fn all_duts(results: &Results) -> Vec<&str> {
+    let named = results.switches.iter().map(|dut| dut.name.as_str());
+    let cells = results.scenarios.iter().flat_map(|scenario| &scenario.cells);
+    distinct(named.chain(cells.map(|cell| cell.dut.as_str())))
 }
 
 /// A text as a part of an anchor: lower-case letters, digits and hyphens.
 fn slug(text: &str) -> String {
+    let text = text.to_ascii_lowercase();
     let parts = text.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let parts: Vec<String> =
-        parts.filter(|part| !part.is_empty()).map(str::to_ascii_lowercase).collect();
-    parts.join("-")
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
 impl<'a> Section<'a> {
     fn new(
-        results: &'a Results,
+        all_duts: &[&'a str],
         index: usize,
         scenario: &'a ScenarioResults,
         anchors: &mut BTreeSet<String>,
     ) -> Self {
-        let named = results.switches.iter().map(|dut| dut.name.as_str());
-        let of_cells = scenario.cells.iter().map(|cell| cell.dut.as_str());
-        let mut duts = distinct(named.chain(of_cells));
-        duts.retain(|dut| scenario.cells.iter().any(|cell| cell.dut == *dut));
+        let mut duts: Vec<(usize, &str)> = all_duts.iter().copied().enumerate().collect();
+        duts.retain(|(_, dut)| scenario.cells.iter().any(|cell| cell.dut == *dut));
         // What the others are held against is no switch, and never the first.
-        duts.sort_by_key(|dut| is_reference(dut));
+        duts.sort_by_key(|(_, dut)| is_reference(dut));
+        // There are eight colours.
+        let (colours, duts) = duts.into_iter().map(|(place, dut)| (place % 8, dut)).unzip();
         let points = points(scenario);
-        let (mut axes, mut fixed) = (Vec::new(), Vec::new());
-        for axis in &scenario.axes {
-            let first = points.first().and_then(|at| at.get(&axis.name));
-            if points.iter().all(|at| at.get(&axis.name) == first) {
-                fixed.extend(first.map(|value| (axis, value.as_str())));
-            } else {
-                axes.push(axis);
-            }
-        }
-        let mut section = Self { index, scenario, duts, axes, fixed, points, tables: Vec::new() };
+        let (axes, alike): (Vec<_>, Vec<_>) =
+            scenario.axes.iter().partition(|axis| varies(axis, &points));
+        let fixed = points.first().map_or_else(String::new, |at| place_on(&alike, at, false));
+        let tables = Vec::new();
+        let mut section = Self { index, scenario, duts, colours, axes, fixed, points, tables };
         let mut tables = section.make_tables();
-        for table in &mut tables {
-            for row in &mut table.rows {
-                row.anchor = section.anchor(table.metric, row.at, anchors);
-            }
+        for row in tables.iter_mut().flat_map(|table| &mut table.rows) {
+            row.anchor = section.anchor(row, anchors);
         }
         section.tables = tables;
         section
@@ -124,50 +117,49 @@ impl<'a> Section<'a> {
         for cell in &scenario.cells {
             cells.entry((&cell.dut, &cell.at)).or_insert(cell);
         }
-        let rows_of = |metric: &'a Metric, method: Option<&str>| -> Vec<TableRow<'a>> {
+        let whole = |metric: &'a Metric, method: Option<&'a str>| -> MetricTable<'a> {
             let row = |at: &'a Coordinates| {
-                let cell = |dut: &str| cells.get(&(dut, at)).copied();
-                let entries = self.duts.iter().map(|dut| entry(cell(dut), &metric.id, method));
+                let entry = |(dut, colour): (&&'a str, &usize)| {
+                    let cell = *cells.get(&(*dut, at)).ok_or(NOT_MEASURED)?;
+                    entry(scenario, cell, metric, method, *colour)
+                };
+                let entries = self.duts.iter().zip(&self.colours).map(entry);
                 let entries: Vec<Entry<'a>> = entries.collect();
+                let (anchor, ratios) = (String::new(), ratios(&entries));
                 let published = scenario.published_at(at, &metric.id).collect();
-                TableRow { anchor: String::new(), at, ratios: ratios(&entries), entries, published }
+                TableRow { anchor, metric, at, entries, ratios, published }
             };
-            self.points.iter().copied().map(row).collect()
+            let rows = self.points.iter().copied().map(row).collect();
+            MetricTable { metric, method, rows, is_derived: false }
         };
         let mut tables: Vec<MetricTable<'a>> = Vec::new();
         for metric in &scenario.metrics {
-            let method = method_of(scenario, &metric.id);
-            let mut rows = rows_of(metric, method);
-            rows.retain(|row| !row.entries.iter().all(|entry| matches!(entry, Err(NOT_MEASURED))));
+            let mut table = whole(metric, method_of(scenario, &metric.id));
+            let is_there = |entry: &Entry<'_>| !matches!(entry, Err(NOT_MEASURED));
+            table.rows.retain(|row| row.entries.iter().any(is_there));
             // A metric of which no switch has a figure says nothing that the others do not.
-            if rows.iter().any(|row| row.figures().next().is_some()) {
-                let is_derived = tables.iter().any(|table| table.is_source_of(metric, &rows));
-                tables.push(MetricTable { metric, method, rows, is_derived });
+            if table.figures().next().is_some() {
+                table.is_derived = tables.iter().any(|known| known.is_source_of(&table));
+                tables.push(table);
             }
         }
-        if tables.is_empty()
-            && !self.points.is_empty()
-            && let Some(metric) = scenario.metrics.first()
-        {
+        if tables.is_empty() && !self.points.is_empty() {
             // Where nothing was measured, a table of the reasons alone.
-            let (method, rows) = (None, rows_of(metric, None));
-            tables.push(MetricTable { metric, method, rows, is_derived: false });
+            tables.extend(scenario.metrics.first().map(|metric| whole(metric, None)));
         }
         tables
     }
 
-    /// The name of a row after its scenario, metric and point, so that a link to it says where it
-    /// leads and outlives the next run.
-    fn anchor(&self, metric: &Metric, at: &Coordinates, anchors: &mut BTreeSet<String>) -> String {
-        let at = self.axes.iter().filter_map(|axis| at.get(&axis.name)).map(String::as_str);
-        let words = [self.scenario.id.as_str(), &metric.id].into_iter().chain(at);
+    /// The name of a row, so that a link to it says where it leads and outlives the next run.
+    fn anchor(&self, row: &TableRow<'_>, anchors: &mut BTreeSet<String>) -> String {
+        let at = self.axes.iter().filter_map(|axis| row.at.get(&axis.name)).map(String::as_str);
+        let words = [self.scenario.id.as_str(), &row.metric.id].into_iter().chain(at);
         let name = words.map(slug).collect::<Vec<_>>().join("-");
         let mut names = (1..).map(|n| if n == 1 { name.clone() } else { format!("{name}-{n}") });
         names.find(|name| anchors.insert(name.clone())).unwrap_or_default()
     }
 
-    /// Why cells have no figures: each reason once, with the switches that have it at the same
-    /// points.
+    /// Why cells have no figures: each reason once, with the switches that have it at its points.
     pub(crate) fn absences(&self) -> Vec<Absence<'a>> {
         let absent = self.scenario.cells.iter().filter_map(|cell| {
             let (word, reason) = cell.state.absence()?;
@@ -182,27 +174,6 @@ impl<'a> Section<'a> {
             Absence { duts, word, reason, places }
         };
         alike.into_iter().map(one).collect()
-    }
-
-    /// The values that are the same everywhere: `match fields 1, trial 2 s`.
-    pub(crate) fn fixed_text(&self) -> String {
-        let all = self.fixed.iter().map(|(axis, value)| value_of(axis, value));
-        all.collect::<Vec<_>>().join(", ")
-    }
-
-    /// The unit of repetition: starts of a switch, or turns of one start.
-    pub(crate) fn turns(&self) -> (&'static str, &'static str) {
-        if self.scenario.is_held { ("turn", "turns") } else { ("start", "starts") }
-    }
-
-    /// The starts of a figure and what limited it, for who points at it.
-    pub(crate) fn starts_of(&self, figure: &ShownFigure<'_>) -> String {
-        let row = figure.row;
-        let decimals = self.scenario.metric(&row.metric).map_or(2, |metric| metric.decimals);
-        let samples = row.samples.iter().map(|sample| number(*sample, decimals));
-        let samples: Vec<String> = samples.collect();
-        let why = figure.limit.map_or_else(String::new, |limit| format!(". {}", limit.why));
-        format!("{}: {}{why}", self.turns().1, samples.join("; "))
     }
 
     /// A heading: `E4 · Cached forwarding`.
@@ -255,9 +226,8 @@ fn ratios(entries: &[Entry<'_>]) -> Vec<Option<Comparison>> {
 
 /// The points of all cells, each once, in the order of the axes and their values.
 fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
-    let mut seen = BTreeSet::new();
-    let all = scenario.cells.iter().map(|cell| &cell.at);
-    let mut points: Vec<&Coordinates> = all.filter(|at| seen.insert(*at)).collect();
+    let points: BTreeSet<_> = scenario.cells.iter().map(|cell| &cell.at).collect();
+    let mut points: Vec<_> = points.into_iter().collect();
     points.sort_by_key(|at| {
         let place = |axis: &AxisInfo| {
             let value = at.get(&axis.name);
@@ -267,6 +237,11 @@ fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
         scenario.axes.iter().map(place).collect::<Vec<usize>>()
     });
     points
+}
+
+/// Whether some points differ on an axis.
+pub(super) fn varies(axis: &AxisInfo, points: &[&Coordinates]) -> bool {
+    points.iter().any(|at| at.get(&axis.name) != points[0].get(&axis.name))
 }
 
 /// A place on some axes in words, `frame size 64 B, match hub`; in short `frame size 64 B, hub`.
@@ -307,25 +282,18 @@ impl<'a> TableRow<'a> {
     }
 
     /// The published figures from the lowest to the highest: `121–1,120`.
-    pub(crate) fn published_range(&self, decimals: usize) -> Option<String> {
+    pub(crate) fn published_range(&self) -> Option<String> {
         let low = self.published_values().reduce(f64::min)?;
         let high = self.published_values().reduce(f64::max)?;
-        let text = |value: f64| short_with_range(value, (value, value), decimals);
+        let text = |value: f64| short_with_range(value, (value, value), self.metric.decimals);
         Some(if low == high { text(low) } else { format!("{}–{}", text(low), text(high)) })
-    }
-
-    /// The published figures in words: `143,000 (Open vSwitch 1.4)`.
-    pub(crate) fn published_text(&self, decimals: usize) -> String {
-        let one =
-            |figure: &&Published| format!("{} ({})", published(figure, decimals), figure.switch);
-        self.published.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 }
 
-impl MetricTable<'_> {
+impl Metric {
     /// `Rate, packets/s (more is better)`.
     pub(crate) fn heading(&self) -> String {
-        let better = match self.metric.better {
+        let better = match self.better {
             Better::Higher => "more is better",
             Better::Lower => "less is better",
         };
@@ -334,13 +302,12 @@ impl MetricTable<'_> {
 
     /// `Rate, packets/s`.
     pub(crate) fn name(&self) -> String {
-        self.with_unit(&self.metric.label)
+        self.with_unit(&self.label)
     }
 
     /// The values whose median the metric is, `delay`; of another metric its own label.
     pub(crate) fn values_label(&self) -> &str {
-        let label = &self.metric.label;
-        label.strip_suffix(", median").unwrap_or(label)
+        self.label.strip_suffix(", median").unwrap_or(&self.label)
     }
 
     /// The same with the unit: `delay, µs`.
@@ -349,26 +316,32 @@ impl MetricTable<'_> {
     }
 
     fn with_unit(&self, label: &str) -> String {
-        let unit = &self.metric.unit;
-        if unit.is_empty() { label.to_owned() } else { format!("{label}, {unit}") }
+        if self.unit.is_empty() { label.to_owned() } else { format!("{label}, {}", self.unit) }
+    }
+}
+
+impl<'a> MetricTable<'a> {
+    /// The row at a point.
+    pub(crate) fn row(&self, at: &Coordinates) -> Option<&TableRow<'a>> {
+        self.rows.iter().find(|row| row.at == at)
     }
 
     /// The figures of all rows.
-    pub(crate) fn figures(&self) -> impl Iterator<Item = &ShownFigure<'_>> {
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &ShownFigure<'a>> {
         self.rows.iter().flat_map(TableRow::figures)
     }
 
-    /// Whether these rows of another metric have all the same ratios.
-    fn is_source_of(&self, metric: &Metric, rows: &[TableRow<'_>]) -> bool {
+    /// Whether a table of another metric has all the same ratios.
+    fn is_source_of(&self, other: &MetricTable<'_>) -> bool {
         // No ratio is 0.
-        let ratios = |rows: &[TableRow<'_>]| -> Vec<f64> {
-            let ratios = rows.iter().flat_map(|row| &row.ratios);
+        let ratios = |table: &MetricTable<'_>| -> Vec<f64> {
+            let ratios = table.rows.iter().flat_map(|row| &row.ratios);
             ratios.map(|one| one.map_or(0.0, |one| one.estimate)).collect()
         };
-        let (own, other) = (ratios(&self.rows), ratios(rows));
-        self.metric.better == metric.better
-            && own.len() == other.len()
-            && own.iter().zip(&other).all(|(a, b)| (a - b).abs() <= 1e-6 * a)
+        let (own, others) = (ratios(self), ratios(other));
+        self.metric.better == other.metric.better
+            && own.len() == others.len()
+            && own.iter().zip(&others).all(|(a, b)| (a - b).abs() <= 1e-6 * a)
             && own.iter().any(|ratio| *ratio > 0.0)
     }
 

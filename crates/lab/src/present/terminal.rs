@@ -89,10 +89,6 @@ fn emphasised(line: &str, has_bold: bool) -> String {
     pieces.map(piece).collect()
 }
 
-fn plain_all(texts: &[String]) -> Vec<String> {
-    texts.iter().map(|text| lines(text)).collect()
-}
-
 fn list(out: &mut String, sentences: &[String], width: usize) {
     for sentence in sentences {
         wrap(out, &format!("- {sentence}"), "  ", width);
@@ -100,8 +96,10 @@ fn list(out: &mut String, sentences: &[String], width: usize) {
 }
 
 fn table(grid: &TextGrid) -> Table {
-    let mut table = Table::new(plain_all(&grid.header)).keys(grid.names);
-    grid.rows.iter().for_each(|(_, texts)| table.row(plain_all(texts)));
+    // Without what moves a terminal's cursor, but for the line ends.
+    let plain = |text: &String| text.lines().map(one_line).collect::<Vec<_>>().join("\n");
+    let mut table = Table::new(grid.header.iter().map(plain)).keys(grid.names);
+    grid.rows.iter().for_each(|(_, texts)| table.row(texts.iter().map(plain)));
     table
 }
 
@@ -113,11 +111,6 @@ pub(crate) fn one_line(text: &str) -> String {
         .chars()
         .filter(|letter| !letter.is_control())
         .collect()
-}
-
-/// The same, with its line ends.
-fn lines(text: &str) -> String {
-    text.lines().map(one_line).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds the text in lines of at most `width` columns; those after the first begin with `indent`.

@@ -3,25 +3,32 @@
 //! The page begins with it and the picture is made of it. It must never choose the figure by its
 //! value: it is the first one that most switches have.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use stats::Comparison;
 
-use super::entry::ShownFigure;
+use super::entry::{ShownFigure, meanings, method_of};
 use super::grouped;
-use super::mark::{marked, signs};
 use super::number::capital;
-use super::ratio::best;
-use super::section::{MetricTable, Section, TableRow, is_reference, place_on, sections};
-use crate::names::distinct;
+use super::ratio::{best, gain, is_reference, standing};
+use super::section::{MetricTable, Section, TableRow, place_on, sections};
 use crate::results::{Coordinates, Results};
 
-/// The headline of a scenario, or another row with its place.
+/// A row of a scenario: its headline, or another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'s, 'a> {
     pub(crate) section: &'s Section<'a>,
-    pub(crate) table: &'s MetricTable<'a>,
     pub(crate) row: &'s TableRow<'a>,
+}
+
+/// A ratio of a line.
+pub(crate) struct Compared<'t> {
+    pub(crate) line: Line<'t, 't>,
+    pub(crate) other: &'t str,
+    pub(crate) ratio: &'t Comparison,
+    /// Above 1 the first switch is better.
+    pub(crate) gain: f64,
+    pub(crate) standing: Ordering,
 }
 
 /// The first table of each method that has one; figures in another unit are no further headline.
@@ -31,14 +38,21 @@ pub(crate) fn headlines<'s, 'a>(section: &'s Section<'a>) -> Vec<&'s MetricTable
     by_method.iter().map(|(_, tables)| tables[0]).collect()
 }
 
-/// The headline of each scenario that has a figure.
+/// The lines of a table.
+pub(crate) fn lines_of<'s, 'a>(
+    section: &'s Section<'a>,
+    table: &'s MetricTable<'a>,
+) -> impl Iterator<Item = Line<'s, 'a>> {
+    table.rows.iter().map(move |row| Line { section, row })
+}
+
+/// The headline of each scenario that has a figure: the first of the rows with most figures.
 pub(crate) fn lines<'s, 'a>(sections: &'s [Section<'a>]) -> Vec<Line<'s, 'a>> {
     let line = |section: &'s Section<'a>| {
         let table = headlines(section).into_iter().next()?;
-        let figures = |row: &TableRow<'_>| row.figures().count();
-        let most = table.rows.iter().map(figures).max().filter(|most| *most > 0)?;
-        let row = table.rows.iter().find(|row| figures(row) == most)?;
-        Some(Line { section, table, row })
+        let row = table.rows.iter().rev().max_by_key(|row| row.figures().count())?;
+        row.figures().next()?;
+        Some(Line { section, row })
     };
     sections.iter().filter_map(line).collect()
 }
@@ -58,26 +72,22 @@ pub(crate) struct Headline {
 
 /// The headlines in which the first switch has a ratio to another.
 pub(crate) fn headlines_of(results: &Results) -> Vec<Headline> {
-    let sections = sections(results);
     let headline = |line: &Line<'_, '_>| {
-        let Line { section, table, row } = line;
-        let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
-        let reach = others.filter_map(|(_, ratio)| {
-            let Comparison { estimate, low, high, .. } = (*ratio)?;
-            Some((high / estimate).max(estimate / low) - 1.0)
+        let Line { section, row } = line;
+        let reach = line.compared().map(|one| {
+            let Comparison { estimate, low, high, .. } = one.ratio;
+            (high / estimate).max(estimate / low) - 1.0
         });
-        let has_figure = |(n, _): &(usize, &&str)| row.figure(*n).is_some();
-        let duts = section.duts.iter().enumerate().filter(has_figure);
         Some(Headline {
             scenario: section.scenario.id.clone(),
             at: row.at.clone(),
-            method: table.method?.to_owned(),
-            metric: table.metric.id.to_string(),
+            method: method_of(section.scenario, &row.metric.id)?.to_owned(),
+            metric: row.metric.id.to_string(),
             reach: reach.reduce(f64::max)?,
-            duts: duts.map(|(_, dut)| (*dut).to_owned()).collect(),
+            duts: row.figures().map(|figure| figure.cell.dut.clone()).collect(),
         })
     };
-    lines(&sections).iter().filter_map(headline).collect()
+    lines(&sections(results)).iter().filter_map(headline).collect()
 }
 
 /// Lines of a verdict, and of an evaluation where there are more.
@@ -102,57 +112,58 @@ pub(crate) fn chosen<'s, 'a>(lines: Vec<Line<'s, 'a>>) -> (Vec<Line<'s, 'a>>, Ve
     lines.iter().copied().partition(|line| chosen.contains(&line.section.index))
 }
 
-/// Every switch, in the order of the results: the order of their colours.
-pub(crate) fn all_duts(results: &Results) -> Vec<&str> {
-    let named = results.switches.iter().map(|dut| dut.name.as_str());
-    let cells = results.scenarios.iter().flat_map(|scenario| &scenario.cells);
-    distinct(named.chain(cells.map(|cell| cell.dut.as_str())))
-}
-
 /// The signs in the headlines and what is best there.
 pub(crate) fn legend(lines: &[Line<'_, '_>]) -> String {
     let figures: Vec<&ShownFigure<'_>> = lines.iter().flat_map(|line| line.row.figures()).collect();
     let words = "Median of the starts [lowest–highest]; dots are starts; bold is better than each \
                  other by the 95 % interval of its ratio";
-    let parts: Vec<String> = [words.to_owned()].into_iter().chain(signs(&figures, "")).collect();
+    let parts: Vec<String> = [words.to_owned()].into_iter().chain(meanings(&figures, "")).collect();
     format!("{}.", parts.join("; "))
 }
 
 impl<'s, 'a> Line<'s, 'a> {
     /// The figure of a switch.
     pub(crate) fn figure(&self, dut: &str) -> Option<&'s ShownFigure<'a>> {
-        self.row.figure(self.place(dut)?)
-    }
-
-    fn place(&self, dut: &str) -> Option<usize> {
-        self.section.duts.iter().position(|known| *known == dut)
+        self.row.figures().find(|figure| figure.cell.dut == dut)
     }
 
     /// The figure of a switch with the sign of what limited it, and whether it is the best; or the
-    /// word that it has instead. The path without a switch is no competitor.
+    /// word that it has instead.
     pub(crate) fn text(&self, dut: &str) -> (String, bool) {
-        let Some(place) = self.place(dut) else { return ("-".to_owned(), false) };
-        let figure = match &self.row.entries[place] {
-            Ok(figure) => figure,
-            Err((word, _)) => return ((*word).to_owned(), false),
+        let Some(place) = self.section.duts.iter().position(|known| *known == dut) else {
+            return ("-".to_owned(), false);
         };
-        let (text, marks) = marked(figure, self.table.metric.decimals);
-        let duts = self.section.duts.iter().enumerate();
-        let figures = duts.map(|(n, dut)| self.row.figure(n).filter(|_| !is_reference(dut)));
-        let best = best(&figures.collect::<Vec<_>>(), self.table.metric.better);
-        (text + &marks, best[place])
+        let figures: Vec<_> = self.row.entries.iter().map(|entry| entry.as_ref().ok()).collect();
+        match &self.row.entries[place] {
+            Ok(figure) => (figure.short_text() + &figure.signs(), best(&figures)[place]),
+            Err((word, _)) => ((*word).to_owned(), false),
+        }
     }
 
     /// `Rate, packets/s, entries 61,000`: the metric and the point, where a word is to stand by
     /// itself or with the name of its axis.
     pub(crate) fn about(&self, is_short: bool) -> String {
         let place = place_on(&self.section.axes, self.row.at, is_short);
-        let name = capital(&self.table.name());
+        let name = capital(&self.row.metric.name());
         if place.is_empty() { name } else { format!("{name}; {place}") }
     }
 
-    /// The published figures of this place, from the lowest to the highest.
-    pub(crate) fn published(&self) -> Option<String> {
-        self.row.published_range(self.table.metric.decimals)
+    /// The ratios to the other switches, without that to the path without a switch.
+    pub(crate) fn compared(self) -> impl Iterator<Item = Compared<'s>> {
+        let others = self.section.duts.iter().zip(&self.row.ratios);
+        let others = others.filter(|(dut, _)| !is_reference(dut));
+        others.filter_map(move |(other, ratio)| {
+            let (ratio, better) = (ratio.as_ref()?, self.row.metric.better);
+            let (gain, standing) = (gain(ratio, better), standing(ratio, better));
+            Some(Compared { line: self, other, ratio, gain, standing })
+        })
+    }
+}
+
+impl Compared<'_> {
+    /// ` at frame size 64 B`, or nothing where there is one point.
+    pub(crate) fn place(&self) -> String {
+        let place = self.line.section.place(self.line.row.at);
+        if place.is_empty() { place } else { format!(" at {place}") }
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use emulator::{HOSTS_MAX, SWITCHES_MAX};
 use serde::{Deserialize, Serialize};
 
-use super::SettingsError;
+use super::{SettingsError, refuse};
 
 /// A fleet; a key that is not there has the default that it states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,17 +75,14 @@ impl FleetSettings {
             ("fleet.threads", self.threads.map(u32::from), 1, 256, false),
             ("fleet.ready_limit_s", self.ready_limit_s.map(u32::from), 1, 3_600, false),
         ] {
-            let Some(value) = value else { continue };
-            if !(least..=most).contains(&value) || is_even && !value.is_multiple_of(2) {
-                let even = if is_even { "an even number, " } else { "" };
-                let why = format!("must be {even}{least} to {most}");
-                return Err(SettingsError::new(key, &value.to_string(), why));
-            }
+            let even = if is_even { "an even number, " } else { "" };
+            let is_wrong = |value: &u32| {
+                !(least..=most).contains(value) || is_even && !value.is_multiple_of(2)
+            };
+            refuse(key, value, is_wrong, &format!("must be {even}{least} to {most}"))?;
         }
-        if let Some(value) = self.warm_up_s.filter(|value| !(0.0..=600.0).contains(value)) {
-            let why = "must be 0 to 600";
-            return Err(SettingsError::new("fleet.warm_up_s", &value.to_string(), why));
-        }
+        let is_wrong = |value: &f64| !(0.0..=600.0).contains(value);
+        refuse("fleet.warm_up_s", self.warm_up_s, is_wrong, "must be 0 to 600")?;
         let files = [&self.private_key, &self.certificate, &self.ca_cert];
         let given: Vec<String> =
             files.into_iter().flatten().map(|path| path.display().to_string()).collect();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SettingsError, check_within};
+use super::{SettingsError, check_within, refuse};
 use crate::workload::made;
 
 /// A replay; either `folder` and `name` or `flows` and `entries`.
@@ -71,13 +71,9 @@ impl Replay {
                 return Err(SettingsError::new("replay", &given, why));
             }
         }
-        match self.number_at.filter(|_| self.devices != ReplayDevices::Memory) {
-            None => Ok(()),
-            Some(at) => {
-                let why = "other devices number no frames: use devices = \"memory\"";
-                Err(SettingsError::new("replay.number_at", &at.to_string(), why))
-            }
-        }
+        let is_wrong = |_: &u16| self.devices != ReplayDevices::Memory;
+        let why = "other devices number no frames: use devices = \"memory\"";
+        refuse("replay.number_at", self.number_at, is_wrong, why)
     }
 }
 

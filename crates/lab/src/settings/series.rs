@@ -31,7 +31,8 @@ pub struct FlowSeries {
 #[derive(Clone, Debug)]
 enum Piece<'a> {
     Text(&'a str),
-    Place(Start, Count),
+    /// From its start on by a step, and below a modulus.
+    Place(Start, u64, Option<u64>),
 }
 
 /// Start of a place.
@@ -40,15 +41,6 @@ enum Start {
     Number(u64),
     Ipv4(u32),
     Mac(u64),
-}
-
-/// Step of a place.
-#[derive(Clone, Copy, Debug)]
-struct Count {
-    /// From one entry to the next.
-    step: u64,
-    /// Below what it stays.
-    modulus: Option<u64>,
 }
 
 impl FlowSeries {
@@ -91,8 +83,7 @@ impl FlowSeries {
         let (mut pieces, mut rest) = (Vec::new(), self.flow.as_str());
         while let Some((before, behind)) = rest.split_once('{') {
             let (place, after) = behind.split_once('}').ok_or_else(|| wrong(behind))?;
-            let (start, count) = read(place).ok_or_else(|| wrong(place))?;
-            pieces.extend([Piece::Text(before), Piece::Place(start, count)]);
+            pieces.extend([Piece::Text(before), read(place).ok_or_else(|| wrong(place))?]);
             rest = after;
         }
         pieces.push(Piece::Text(rest));
@@ -101,7 +92,7 @@ impl FlowSeries {
 }
 
 /// A place; none where it is no place.
-fn read(place: &str) -> Option<(Start, Count)> {
+fn read(place: &str) -> Option<Piece<'_>> {
     let above_zero = |text: &str| parse_decimal(text).filter(|number: &u64| *number > 0);
     let (start, count) = place.split_once("+n")?;
     let (step, modulus) = match count.split_once('%') {
@@ -121,33 +112,32 @@ fn read(place: &str) -> Option<(Start, Count)> {
         let MacAddr(bytes) = start.parse().ok()?;
         Start::Mac(bytes.into_iter().fold(0, |bits, byte| bits << 8 | u64::from(byte)))
     };
-    Some((start, Count { step, modulus }))
+    Some(Piece::Place(start, step, modulus))
 }
 
 /// The text of the entry `n`.
 fn text(pieces: &[Piece<'_>], n: u64) -> String {
     let mut text = String::new();
     for piece in pieces {
-        match piece {
-            Piece::Text(piece) => text += piece,
-            Piece::Place(start, count) => text += &counted(*start, *count, n),
-        }
+        let (start, step, modulus) = match *piece {
+            Piece::Text(piece) => {
+                text += piece;
+                continue;
+            }
+            Piece::Place(start, step, modulus) => (start, step, modulus),
+        };
+        let n = n.wrapping_mul(step);
+        let n = modulus.map_or(n, |modulus| n % modulus);
+        text += &match start {
+            Start::Number(number) => number.wrapping_add(n).to_string(),
+            Start::Ipv4(bits) => Ipv4Addr::from_bits(bits.wrapping_add(n as u32)).to_string(),
+            Start::Mac(bits) => {
+                let [_, _, bytes @ ..] = bits.wrapping_add(n).to_be_bytes();
+                MacAddr(bytes).to_string()
+            }
+        };
     }
     text
-}
-
-/// The value of a place in the entry `n`.
-fn counted(start: Start, Count { step, modulus }: Count, n: u64) -> String {
-    let n = n.wrapping_mul(step);
-    let n = modulus.map_or(n, |modulus| n % modulus);
-    match start {
-        Start::Number(number) => number.wrapping_add(n).to_string(),
-        Start::Ipv4(bits) => Ipv4Addr::from_bits(bits.wrapping_add(n as u32)).to_string(),
-        Start::Mac(bits) => {
-            let [_, _, bytes @ ..] = bits.wrapping_add(n).to_be_bytes();
-            MacAddr(bytes).to_string()
-        }
-    }
 }
 
 #[cfg(test)]

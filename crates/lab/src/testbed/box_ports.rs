@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use generator::method::on_ports::{PortTrialError, TrialPorts, phases_end};
 use generator::method::{TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
-use generator::receiver::{Distribution, StreamReport};
+use generator::receiver::StreamReport;
 use generator::statistics::SessionStatistics;
 
 use super::external::{ExternalTestbed, with_each};
@@ -30,8 +30,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Time between two comparisons of clocks during a trial.
 const COMPARE_EVERY: Duration = Duration::from_millis(100);
 
-/// Questions for the time before and after a trial, and each time during it: the best of them
-/// counts.
+/// Questions before and after a trial, and each time during it: the best of them counts.
 const QUESTIONS: usize = 16;
 const QUESTIONS_MEANWHILE: usize = 4;
 
@@ -54,32 +53,27 @@ const ORDER_MAX: Duration = Duration::from_secs(2);
 /// Number of tries to start several boxes, anew where one got its order too late.
 const TRIES: u32 = 7;
 
-/// Streams of a session, at most, that have numbers of their own.
-const STREAMS: u16 = 64;
-
 /// The ports of a trial.
 #[derive(Debug)]
 pub struct BoxPorts<'a> {
     bed: &'a ExternalTestbed,
     links: MutexGuard<'a, Vec<AgentLink>>,
-    /// The end of each port, by its place in the testbed.
-    ends: Vec<usize>,
+    /// The box of each port, and the interface there.
+    ends: &'a [(usize, String)],
     is_precise: bool,
     stop: &'a AtomicBool,
     clocks: BTreeMap<usize, BoxClock>,
-    /// The longest round trip of the comparison before the trial.
+    /// The longest round trip of the last comparison.
     longest: Duration,
     compared: Instant,
     /// Zero of the clock in the frames, by the lab's.
     zero_ns: i64,
-    /// Address and line rate of each port; none while no session is open.
+    /// Address and line rate of each port; none while no session is open that was not started.
     facts: Vec<([u8; 6], f64)>,
     loads: Vec<(usize, Vec<StreamSpec>)>,
-    is_started: bool,
     /// Length of the trial, where it is sent by the first port.
     length_ns: Option<u64>,
-    /// Comparison of the clocks in the trial in which they are known worst; none where one box has
-    /// all ends.
+    /// That of the trial in which the clocks are known worst; none where one box has all ends.
     pub(super) worst: Option<ClockComparison>,
 }
 
@@ -93,28 +87,26 @@ struct BoxClock {
 }
 
 impl<'a> BoxPorts<'a> {
-    /// These ends, by their places in the testbed. With `is_precise` delays are exact.
+    /// The first ends of the testbed, so many. With `is_precise` delays are exact.
     pub(super) fn new(
         bed: &'a ExternalTestbed,
-        ends: impl IntoIterator<Item = usize>,
+        count: usize,
         is_precise: bool,
         stop: &'a AtomicBool,
     ) -> Self {
-        let ends: Vec<usize> = ends.into_iter().collect();
-        let clocks = ends.iter().map(|end| (bed.ends[*end].0, BoxClock::default())).collect();
+        let ends = &bed.ends[..count];
         Self {
             bed,
             links: bed.links(),
             ends,
             is_precise,
             stop,
-            clocks,
+            clocks: ends.iter().map(|end| (end.0, BoxClock::default())).collect(),
             longest: Duration::ZERO,
             compared: Instant::now(),
             zero_ns: 0,
             facts: Vec::new(),
             loads: Vec::new(),
-            is_started: false,
             length_ns: None,
             worst: None,
         }
@@ -122,11 +114,7 @@ impl<'a> BoxPorts<'a> {
 
     /// The box of a port.
     fn place(&self, port: usize) -> usize {
-        self.bed.ends[self.ends[port]].0
-    }
-
-    fn boxes(&self) -> Vec<usize> {
-        self.clocks.keys().copied().collect()
+        self.ends[port].0
     }
 
     /// Now, by the lab's clock.
@@ -134,55 +122,54 @@ impl<'a> BoxPorts<'a> {
         i64::try_from(self.bed.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// Compares the clocks, where there are several; the longest round trip.
-    fn compare(&mut self, questions: usize) -> Result<Duration, PortTrialError> {
-        let mut longest_ns = 0;
-        self.compared = Instant::now();
-        if self.clocks.len() > 1 {
-            for (at, clock) in &mut self.clocks {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(PortTrialError::Stopped);
-                }
-                let all = self.links[*at].exchanges(self.bed.zero, questions)?;
-                clock.exchanges.extend(Exchange::best(&all));
-                longest_ns = all.iter().map(Exchange::round_trip_ns).fold(longest_ns, i64::max);
-            }
+    /// Compares the clocks, where there are several.
+    fn compare(&mut self, questions: usize) -> Result<(), PortTrialError> {
+        (self.compared, self.longest) = (Instant::now(), Duration::ZERO);
+        if self.clocks.len() < 2 {
+            return Ok(());
         }
-        Ok(Duration::from_nanos(longest_ns.unsigned_abs()))
+        for (at, clock) in &mut self.clocks {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(PortTrialError::Stopped);
+            }
+            let all = self.links[*at].exchanges(self.bed.zero, questions)?;
+            clock.exchanges.extend(Exchange::best(&all));
+            let longest_ns = all.iter().map(Exchange::round_trip_ns).fold(0, i64::max);
+            self.longest = self.longest.max(Duration::from_nanos(longest_ns.unsigned_abs()));
+        }
+        Ok(())
     }
 
-    /// Opens a session on each box, if none is open.
+    /// Opens a session on each box, if none is open that can be loaded.
     fn open(&mut self) -> Result<(), PortTrialError> {
         if !self.facts.is_empty() {
             return Ok(());
         }
-        (self.loads, self.is_started) = (Vec::new(), false);
+        self.loads.clear();
         self.clocks.values_mut().for_each(|clock| *clock = BoxClock::default());
-        self.longest = self.compare(QUESTIONS)?;
+        self.compare(QUESTIONS)?;
         self.zero_ns = self.lab_ns();
-        let first_stream = next_streams(STREAMS);
+        let first_stream = next_streams();
         let mut facts = vec![([0; 6], 0.0); self.ends.len()];
-        for at in self.boxes() {
+        for at in Vec::from_iter(self.clocks.keys().copied()) {
             let ahead_ns = self.ahead_ns(at);
             let clock = self.clocks.entry(at).or_default();
             clock.set_ns = clock.exchanges.last().map_or(0, |last| last.offset_ns() as i64);
             clock.ahead_ns = ahead_ns;
             let zero_ns = self.zero_ns + clock.set_ns - ahead_ns;
-            let interface = |end: &usize| {
-                let (place, interface) = &self.bed.ends[*end];
-                (*place == at).then(|| interface.clone())
-            };
+            let interface =
+                |(place, interface): &(usize, String)| (*place == at).then(|| interface.clone());
             let request = AgentRequest::Open {
                 interfaces: self.ends.iter().map(interface).collect(),
                 first_stream,
                 is_precise: self.is_precise,
                 zero_ns: (self.clocks.len() > 1).then_some(zero_ns),
-                line_rate_bps: self.bed.rate_bps.unwrap_or(0) as f64,
+                line_rate_bps: 0.0,
             };
             let opened: Vec<([u8; 6], f64)> = self.links[at].ask(&request)?;
-            for (port, of) in opened.into_iter().enumerate().take(facts.len()) {
-                if self.place(port) == at {
-                    facts[port] = of;
+            for ((facts, end), opened) in facts.iter_mut().zip(self.ends).zip(opened) {
+                if end.0 == at {
+                    *facts = opened;
                 }
             }
         }
@@ -198,8 +185,8 @@ impl<'a> BoxPorts<'a> {
 
     /// Closes the sessions.
     fn close(&mut self) -> Result<(), PortTrialError> {
-        let boxes = self.boxes();
-        with_each(&mut self.links, &boxes, |link| link.ask(&AgentRequest::Close {}))
+        let boxes = self.clocks.keys().copied();
+        with_each(&mut self.links, boxes, |link| link.ask(&AgentRequest::Close {}))
     }
 
     /// By how much a box's clock is to be set ahead of that of the first port.
@@ -211,29 +198,6 @@ impl<'a> BoxPorts<'a> {
         let error_ns = (round_trip_ns(&sender) + round_trip_ns(&at)) / 2.0;
         let drift_ns = AHEAD_DRIFT * (length_ns as f64 + 1e9);
         (AHEAD_ERRORS * error_ns + AHEAD_NS + drift_ns) as i64
-    }
-
-    /// Starts ports, those of several boxes at a time of the frames' clock. An end that got its
-    /// order too late, in words, where there is one.
-    fn start_at(
-        &mut self,
-        ports: &[usize],
-        ahead: Duration,
-    ) -> Result<Result<u64, String>, PortTrialError> {
-        let places: BTreeSet<usize> = ports.iter().map(|port| self.place(*port)).collect();
-        let at_ns = self.lab_ns() - self.zero_ns + ahead.as_nanos() as i64;
-        let wanted_ns = (places.len() > 1).then(|| u64::try_from(at_ns).unwrap_or(0));
-        let mut start_ns = 0;
-        for at in places {
-            let own = ports.iter().copied().filter(|port| self.place(*port) == at).collect();
-            let request = AgentRequest::Start { ports: own, at_ns: wanted_ns };
-            start_ns = self.links[at].ask(&request)?;
-            if wanted_ns.is_some_and(|wanted_ns| start_ns != wanted_ns) {
-                let late_ms = start_ns.saturating_sub(wanted_ns.unwrap_or(0)) as f64 / 1e6;
-                return Ok(Err(format!("{} by {late_ms:.1} ms", self.links[at].name())));
-            }
-        }
-        Ok(Ok(start_ns))
     }
 }
 
@@ -282,31 +246,38 @@ impl TrialPorts for BoxPorts<'_> {
     }
 
     fn load(&mut self, port: usize, streams: &[StreamSpec]) -> Result<(), PortTrialError> {
-        if self.is_started {
-            self.facts.clear();
-        }
         self.open()?;
-        for at in self.boxes() {
-            let request = AgentRequest::Load { port, streams: streams.to_vec() };
-            self.links[at].ask::<()>(&request)?;
+        let request = AgentRequest::Load { port, streams: streams.to_vec() };
+        for at in self.clocks.keys() {
+            self.links[*at].ask::<()>(&request)?;
         }
         self.loads.push((port, streams.to_vec()));
         Ok(())
     }
 
+    /// Starts ports, those of several boxes at a time of the frames' clock.
     fn start(&mut self, ports: &[usize]) -> Result<u64, PortTrialError> {
+        let places: BTreeSet<usize> = ports.iter().map(|port| self.place(*port)).collect();
         let mut too_late = String::new();
-        for try_number in 0..TRIES {
-            match self.start_at(ports, ahead(self.longest, try_number))? {
-                Ok(start_ns) => {
-                    self.is_started = true;
-                    return Ok(start_ns);
+        'tries: for try_number in 0..TRIES {
+            let ahead_ns = ahead(self.longest, try_number).as_nanos() as i64;
+            let at_ns = u64::try_from(self.lab_ns() - self.zero_ns + ahead_ns).unwrap_or(0);
+            let (at_ns, mut start_ns) = ((places.len() > 1).then_some(at_ns), 0);
+            for at in &places {
+                let own = ports.iter().copied().filter(|port| self.place(*port) == *at).collect();
+                start_ns = self.links[*at].ask(&AgentRequest::Start { ports: own, at_ns })?;
+                if let Some(at_ns) = at_ns.filter(|at_ns| *at_ns != start_ns) {
+                    let late_ms = start_ns.saturating_sub(at_ns) as f64 / 1e6;
+                    too_late = format!("{} by {late_ms:.1} ms", self.links[*at].name());
+                    let loads = std::mem::take(&mut self.loads);
+                    self.facts.clear();
+                    loads.iter().try_for_each(|(port, streams)| self.load(*port, streams))?;
+                    continue 'tries;
                 }
-                Err(why) => too_late = why,
             }
-            let loads = std::mem::take(&mut self.loads);
+            // Whatever is loaded next is a new session's.
             self.facts.clear();
-            loads.iter().try_for_each(|(port, streams)| self.load(*port, streams))?;
+            return Ok(start_ns);
         }
         Err(PortTrialError::Port(format!("the ends did not start together: {too_late}")))
     }
@@ -354,7 +325,7 @@ impl TrialPorts for BoxPorts<'_> {
     fn statistics(&mut self) -> Result<SessionStatistics, PortTrialError> {
         std::thread::sleep(LOOK);
         let seen = self.look()?;
-        let place = |port: usize| self.ends.get(port).map(|end| self.bed.ends[*end].0);
+        let place = |port: usize| self.ends.get(port).map(|end| end.0);
         let own = |port: usize| place(port).and_then(|at| seen.get(&at));
         let mut whole = own(0).cloned().unwrap_or_default();
         for port in &mut whole.ports {
@@ -396,19 +367,15 @@ fn shift(report: &mut StreamReport, by_ns: f64) {
     let earlier = |at_ns: u64| at_ns.saturating_add_signed(by.saturating_neg());
     report.first_ns = report.first_ns.map(earlier);
     report.last_ns = report.last_ns.map(earlier);
-    if let Some(Distribution { min_ns, mean_ns, mean_amount_ns, max_ns, quantiles, .. }) =
-        &mut report.delay
-    {
-        *mean_ns -= by_ns;
-        *mean_amount_ns = *mean_ns;
-        for value in [min_ns, max_ns] {
-            *value -= by;
-        }
-        for quantile in quantiles {
-            for value in [&mut quantile.value_ns, &mut quantile.low_ns, &mut quantile.high_ns] {
-                *value -= by;
-            }
-        }
+    let Some(delay) = &mut report.delay else { return };
+    delay.mean_ns -= by_ns;
+    delay.mean_amount_ns = delay.mean_ns;
+    delay.min_ns -= by;
+    delay.max_ns -= by;
+    for quantile in &mut delay.quantiles {
+        quantile.value_ns -= by;
+        quantile.low_ns -= by;
+        quantile.high_ns -= by;
     }
 }
 

@@ -5,6 +5,7 @@
 //! address, its state or its offloads.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -19,8 +20,6 @@ use serde::Deserialize;
 use super::traffic_error;
 use crate::agent::client::AgentLink;
 use crate::agent::protocol::{AgentRequest, BoxReport};
-use crate::facts::BoxFacts;
-use crate::hosts::HOSTS;
 use crate::names::distinct;
 use crate::stall::Stall;
 use crate::trial_error::TrialError;
@@ -37,13 +36,6 @@ pub struct EndPlace {
     pub interface: String,
 }
 
-impl EndPlace {
-    /// An interface of this machine.
-    pub fn local(interface: String) -> Self {
-        Self { agent: None, interface }
-    }
-}
-
 /// The ends of a switch that the lab does not start: of port 1, of port 2, ...
 #[derive(Clone, Debug)]
 pub struct Wiring {
@@ -57,14 +49,14 @@ pub struct Wiring {
 #[derive(Debug)]
 pub struct ExternalTestbed {
     /// The box of each end, by its place in `links`, and the interface there.
-    pub(super) ends: Vec<(usize, String)>,
+    pub(crate) ends: Vec<(usize, String)>,
     /// The agents; none where all ends are this machine's.
     links: Mutex<Vec<AgentLink>>,
     pub(super) is_apart: bool,
-    /// Commands of the agents and the binary of this machine's, for those of hosts.
-    pub(super) agents: Vec<Option<String>>,
+    /// The binary of this machine's agents, for those of hosts.
     pub(super) weir: PathBuf,
     pub(super) makes_hosts: bool,
+    /// Rate of the slowest end, where all are this machine's.
     pub(super) rate_bps: Option<u64>,
     /// Zero of the lab's own clock.
     pub(super) zero: Instant,
@@ -77,39 +69,32 @@ impl ExternalTestbed {
     /// `weir` is this machine's binary, and logs go into `dir`.
     pub fn start(
         wiring: &Wiring,
-        rate_bps: Option<u64>,
         (weir, dir): (&Path, &Path),
         cancel: &Cancel,
     ) -> io::Result<Self> {
-        let agents = distinct(wiring.ends.iter().map(|end| end.agent.clone()));
-        let (mut ends, mut links, mut rate_bps) = (Vec::new(), Vec::new(), rate_bps);
+        let agents = distinct(wiring.ends.iter().map(|end| end.agent.as_deref()));
+        let (mut ends, mut links, mut rate_bps) = (Vec::new(), Vec::new(), None);
         for EndPlace { agent, interface } in &wiring.ends {
-            let at = agents.iter().position(|one| one == agent);
+            let at = agents.iter().position(|one| *one == agent.as_deref());
             ends.push((at.unwrap_or(0), interface.clone()));
         }
         for (at, agent) in agents.iter().enumerate() {
             let own = ends.iter().filter(|end| end.0 == at);
             let interfaces: Vec<String> = own.map(|end| end.1.clone()).collect();
-            if agents.iter().all(Option::is_none) {
+            if agents == [None] {
                 check_up(&interfaces)?;
-                if rate_bps.is_none() {
-                    rate_bps = slowest_bps(&interfaces)?;
-                }
-                continue;
+                rate_bps = slowest_bps(&interfaces)?;
+                break;
             }
-            let link = AgentLink::start(agent.as_deref(), &interfaces, (weir, dir), cancel);
+            let link = AgentLink::start(*agent, &interfaces, (weir, dir), cancel);
             links.push(link.map_err(io::Error::other)?);
         }
-        let bed = Self::new(links, ends, rate_bps)?;
-        Ok(Self { agents, weir: weir.to_owned(), makes_hosts: wiring.makes_hosts, ..bed })
+        let (weir, makes_hosts) = (weir.to_owned(), wiring.makes_hosts);
+        Ok(Self { weir, makes_hosts, rate_bps, ..Self::new(links, ends)? })
     }
 
     /// Ends at boxes with agents, each with the place of its box.
-    pub(crate) fn new(
-        links: Vec<AgentLink>,
-        ends: Vec<(usize, String)>,
-        rate_bps: Option<u64>,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(links: Vec<AgentLink>, ends: Vec<(usize, String)>) -> io::Result<Self> {
         let mut all = ends.iter().enumerate();
         if let Some((_, (at, name))) = all.find(|(number, end)| ends[..*number].contains(end)) {
             let at = links.get(*at).map_or_else(String::new, |link| format!("{}: ", link.name()));
@@ -119,10 +104,9 @@ impl ExternalTestbed {
             ends,
             is_apart: !links.is_empty(),
             links: Mutex::new(links),
-            agents: Vec::new(),
             weir: PathBuf::new(),
             makes_hosts: false,
-            rate_bps,
+            rate_bps: None,
             zero: Instant::now(),
             stall: Mutex::default(),
         })
@@ -155,11 +139,6 @@ impl ExternalTestbed {
         }
     }
 
-    /// The other boxes.
-    pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
-        self.links().iter().filter_map(AgentLink::facts).cloned().collect()
-    }
-
     /// Notes on this testbed for the reader of a report.
     pub fn notes(&self) -> Vec<String> {
         let links = self.links();
@@ -186,38 +165,25 @@ impl ExternalTestbed {
         notes
     }
 
-    /// The interfaces, in the order of the switch's ports.
-    pub fn interfaces(&self) -> impl Iterator<Item = &String> {
-        self.ends.iter().map(|end| &end.1)
-    }
-
     /// All devices, for one trial; all are this machine's.
     pub(super) fn open_all(&self) -> Result<Vec<Port>, TrialError> {
-        let failed = |source| TrialError::Io { what: "an interface of the inventory", source };
-        let open = |name: &String| {
-            netdev::open_text(&format!("af_packet:{name}")).map_err(io::Error::other)
+        let open = |(_, name): &(usize, String)| {
+            let port = netdev::open_text(&format!("af_packet:{name}")).map_err(io::Error::other);
+            let what = "an interface of the inventory";
+            port.map_err(|source| TrialError::Io { what, source })
         };
-        self.interfaces().map(|name| open(name).map_err(failed)).collect()
-    }
-
-    /// Does `work` while the second end reflects what comes for its host.
-    pub(super) fn reflecting<T>(
-        &self,
-        work: impl FnOnce() -> Result<T, TrialError>,
-    ) -> Result<T, TrialError> {
-        let (at, interface) = self.ends[1].clone();
-        self.while_asked(&[at], &AgentRequest::Reflect { interface, host: HOSTS[1] }, work)
+        self.ends.iter().map(open).collect()
     }
 
     /// Does `work` while boxes do what they are asked for, and watch for stalls. That one of them
     /// is lost says more than what came of it.
     pub(super) fn while_asked<T>(
         &self,
-        boxes: &[usize],
+        boxes: Range<usize>,
         request: &AgentRequest,
         work: impl FnOnce() -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
-        let asked = with_each(&mut self.links(), boxes, |link| link.ask(request));
+        let asked = with_each(&mut self.links(), boxes.clone(), |link| link.ask(request));
         let outcome = asked.map_err(traffic_error).and_then(|()| work());
         let ended = with_each(&mut self.links(), boxes, |link| {
             let looked = self.look(link);
@@ -232,10 +198,10 @@ impl ExternalTestbed {
 /// Asks each of these boxes, the others too where one is lost: the errors of all.
 pub(super) fn with_each(
     links: &mut [AgentLink],
-    boxes: &[usize],
+    boxes: impl IntoIterator<Item = usize>,
     mut work: impl FnMut(&mut AgentLink) -> Result<(), PortTrialError>,
 ) -> Result<(), PortTrialError> {
-    let errors = boxes.iter().filter_map(|at| work(&mut links[*at]).err());
+    let errors = boxes.into_iter().filter_map(|at| work(&mut links[at]).err());
     let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
     match errors.is_empty() {
         true => Ok(()),

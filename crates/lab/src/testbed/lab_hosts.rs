@@ -18,7 +18,6 @@ use super::{NO_HOSTS, Testbed, traffic_error};
 use crate::agent::client::{self, AgentLink};
 use crate::agent::host::NO_PROGRAM;
 use crate::agent::protocol::{AgentHello, AgentRequest, VERSION, write_line};
-use crate::facts::BoxFacts;
 use crate::host_program::HostProgram;
 use crate::hosts::{host_address, other_hosts};
 use crate::trial_error::TrialError;
@@ -41,13 +40,8 @@ pub(crate) struct LabHosts<'a> {
 impl Testbed {
     /// Whether there are hosts with addresses, or why not: `in_memory` where ports are in memory.
     pub(crate) fn check_hosts(&self, in_memory: &'static str) -> Result<(), &'static str> {
-        match self {
-            Self::External(bed) if bed.makes_hosts => Ok(()),
-            Self::External(_) => Err(NO_BOX_HOSTS),
-            Self::Kernel(_) | Self::Memory(_) | Self::Replay(_) | Self::Fleet(_) => {
-                self.kernel_or(in_memory).map(drop)
-            }
-        }
+        let Self::External(bed) = self else { return self.kernel_or(in_memory).map(drop) };
+        if bed.makes_hosts { Ok(()) } else { Err(NO_BOX_HOSTS) }
     }
 
     /// Does `work` with the hosts; logs go into `dir`.
@@ -60,8 +54,8 @@ impl Testbed {
         let Self::External(bed) = self else {
             return work(&hosts(Some(self.kernel_or(NO_HOSTS).map_err(TrialError::Unfit)?)));
         };
-        let (hosts, boxes) = (hosts(None), Vec::from_iter(0..bed.links().len()));
-        bed.while_asked(&boxes, &AgentRequest::Watch {}, || {
+        let (hosts, boxes) = (hosts(None), 0..bed.links().len());
+        bed.while_asked(boxes, &AgentRequest::Watch {}, || {
             bed.start_hosts(&hosts)?;
             work(&hosts)
         })
@@ -83,13 +77,14 @@ impl ExternalTestbed {
 
     fn start_host<'a>(&self, port: usize, hosts: &LabHosts<'a>) -> Result<HostRun<'a>, TrialError> {
         let (at, interface) = self.ends[port].clone();
-        let command = client::command(self.agents.get(at).and_then(Option::as_deref), &self.weir);
+        let facts = self.links().get(at).and_then(AgentLink::facts).cloned().unwrap_or_default();
+        let agent = Some(&*facts.address).filter(|address| !address.is_empty());
+        let command = client::command(agent, &self.weir);
         let name = format!("host{}", port + 1);
         let process = Process::start_over_stream(&name, command, false, hosts.dir)?;
         let (host, others) = (host_address(port), other_hosts(port, self.ends.len()).collect());
-        let place = self.links().get(at).map(AgentLink::name);
-        let place = place.unwrap_or_else(|| client::box_name(&BoxFacts::default()));
-        let mut run = HostRun { process, cancel: hosts.cancel, at: Some(place), begin: 0 };
+        let at = Some(client::box_name(&facts));
+        let mut run = HostRun { process, cancel: hosts.cancel, at, begin: 0 };
         // The agent of the trials has the interface for this lab.
         run.write(&AgentHello { version: VERSION, interfaces: Vec::new() })?;
         run.write(&AgentRequest::Host { interface, host, others })?;
@@ -111,7 +106,7 @@ impl<'a> LabHosts<'a> {
             return Ok(run);
         };
         let (name, command) = (program.name(), program.command()?);
-        let process = Process::start(name, command, Some(bed.host(host)), self.dir)?;
+        let process = Process::start(name, command, Some(&bed.hosts[host].ns), self.dir)?;
         Ok(HostRun { process, cancel: self.cancel, at: None, begin: 0 })
     }
 
@@ -143,7 +138,7 @@ impl HostRun<'_> {
         write_line(&mut stream, message).map_err(|source| {
             // An agent that has ended says more than that nobody reads.
             let _ = self.process.ends_within(client::LAST_LINES);
-            let name = self.process.name().to_owned();
+            let name = self.process.name.clone();
             let ended = self.process.check().err();
             self.error(ended.unwrap_or(ProcessError::System(name, source)))
         })
@@ -163,8 +158,7 @@ impl HostRun<'_> {
         self.process.output().get(self.begin..).unwrap_or_default().to_owned()
     }
 
-    /// Waits until its output satisfies `done`, and says what it was; fails if it ends before, or
-    /// after `limit`.
+    /// The output, as soon as it satisfies `done`; fails if it ends before, or after `limit`.
     pub(crate) fn wait_until(
         &mut self,
         what: &str,

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netdev::Port;
-use programs::listening::free_port;
 
 use crate::trial_error::TrialError;
 
@@ -23,12 +22,12 @@ pub(super) const NOTE: &str = "Without root: in-memory ports between the lab and
 pub struct MemoryTestbed {
     /// The lab's ends of the wires, except while a trial has them.
     ports: Mutex<Vec<Port>>,
-    texts: [String; 2],
-    controller_port: u16,
+    /// The switch's ends, in the text that `weir switch --port` takes.
+    pub(crate) texts: [String; 2],
 }
 
 impl MemoryTestbed {
-    /// Makes both wires in `dir` and looks for a free TCP port for the controller.
+    /// Makes both wires in `dir`.
     pub fn new(dir: &Path) -> io::Result<Self> {
         let wire = |number: usize, end: char| {
             format!("memory:{}?end={end}", dir.join(format!("wire-{number}")).display())
@@ -37,18 +36,7 @@ impl MemoryTestbed {
         Ok(Self {
             ports: Mutex::new(vec![open(1)?, open(2)?]),
             texts: [wire(1, 'b'), wire(2, 'b')],
-            controller_port: free_port()?,
         })
-    }
-
-    /// The switch's ends of the wires, in the text that `weir switch --port` takes.
-    pub fn port_texts(&self) -> &[String; 2] {
-        &self.texts
-    }
-
-    /// The TCP port on the loopback interface for the controller.
-    pub fn controller_port(&self) -> u16 {
-        self.controller_port
     }
 
     /// The ports of both hosts, unless another trial has them. They stay open between trials: the
@@ -61,12 +49,8 @@ impl MemoryTestbed {
         }
     }
 
-    /// Takes them back, one after the other or both at once.
-    pub(super) fn give_back(&self, given: Vec<Port>) {
-        self.ports().extend(given);
-    }
-
-    fn ports(&self) -> MutexGuard<'_, Vec<Port>> {
+    /// Those that no trial has; they are taken back one after the other or both at once.
+    pub(super) fn ports(&self) -> MutexGuard<'_, Vec<Port>> {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

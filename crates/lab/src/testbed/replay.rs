@@ -8,16 +8,15 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use netdev::sys::affinity;
+use anyhow::{Context, Result, ensure};
 use netdev::sys::netns::Namespace;
 use openflow::PortNo;
-use openflow::flow::FlowMod;
 use openflow::port::PortStats;
 use programs::cancel::Cancel;
 
+use super::PortName;
+use super::cores::Cores;
 use crate::settings::{Replay, ReplayDevices, Settings};
-use crate::testbed::PortName;
 use crate::workload::Workload;
 
 /// Packets of a trace that fit into the buffers of a DPDK port, which holds all of them.
@@ -30,14 +29,13 @@ pub(super) const NOTE: &str = "No hosts: the switch replays the trace by itself 
 /// The testbed; a trace that is made lies in the folder that it was given.
 #[derive(Debug)]
 pub struct ReplayTestbed {
-    workload: Workload,
-    ports: Vec<PortName>,
-    pairs: usize,
-    core: usize,
-    /// The cores that this process may use.
-    allowed: Vec<usize>,
+    pub(crate) workload: Workload,
+    /// The switch's ports, in the order of their numbers.
+    pub(crate) ports: Vec<PortName>,
+    /// The cores that forward, one for each pair of ports, and all others.
+    pub(crate) cores: Cores,
     /// For programs that make devices of the kernel beside those of DPDK.
-    namespace: Option<Namespace>,
+    pub(crate) namespace: Option<Namespace>,
     /// Seconds that it took until the rate was steady, once that is known.
     warm_up_s: OnceLock<f64>,
 }
@@ -46,58 +44,17 @@ impl ReplayTestbed {
     /// Finds or makes the trace: a pair of ports for each forwarding thread.
     pub fn new(settings: &Settings, replay: &Replay, dir: &Path) -> Result<Self> {
         let workload = Workload::of(replay, dir)?;
-        let pairs = usize::from(settings.workers.unwrap_or(1));
-        let allowed = affinity::allowed_cpus().context("asking for the cores")?;
-        let last_ones = allowed.len().checked_sub(pairs).and_then(|at| allowed.get(at)).copied();
-        let core = settings.core.or(last_ones).unwrap_or(0);
-        ensure_cores(&allowed, core, pairs)?;
-        ensure_devices(replay, &workload, pairs)?;
+        let cores = Cores::of(settings, "to forward on")?;
+        let ports = ports(replay, &workload, cores.subject.len())?;
         let namespace = (replay.devices == ReplayDevices::Dpdk).then(Namespace::new).transpose();
         let namespace =
             namespace.context("DPDK devices need root, for huge pages and a namespace")?;
-        let ports = ports(replay, &workload, pairs);
-        let warm_up_s = OnceLock::new();
-        Ok(Self { workload, ports, pairs, core, allowed, namespace, warm_up_s })
-    }
-
-    /// The switch's ports, in the order of their numbers.
-    pub fn ports(&self) -> &[PortName] {
-        &self.ports
-    }
-
-    /// The namespace for the switch, where it needs one.
-    pub fn namespace(&self) -> Option<&Namespace> {
-        self.namespace.as_ref()
+        Ok(Self { workload, ports, cores, namespace, warm_up_s: OnceLock::new() })
     }
 
     /// Pairs of ports.
     pub fn pairs(&self) -> usize {
-        self.pairs
-    }
-
-    /// The cores that forward.
-    pub fn forwarding_cores(&self) -> std::ops::Range<usize> {
-        self.core..self.core + self.pairs
-    }
-
-    /// A core that forwards nothing, for everything that is not forwarding: the first that this
-    /// process may use, if one is left.
-    pub(crate) fn control_core(&self) -> Result<usize> {
-        self.others(&self.allowed).first().copied().ok_or_else(|| {
-            let forwards = list(&Vec::from_iter(self.forwarding_cores()));
-            anyhow!(
-                "DPDK's own thread needs a core that forwards nothing, and this process may use \
-                 only {forwards}: give it one more, or fewer workers"
-            )
-        })
-    }
-
-    /// Its flow entries behind those that are given, all of them once for each forwarding thread.
-    pub(crate) fn flow_mods(
-        &self,
-        given: Vec<Result<FlowMod>>,
-    ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>>>> {
-        self.workload.flow_mods(given, self.pairs)
+        self.cores.subject.len()
     }
 
     /// Does `work`, which waits until the rate is steady, once; the seconds that it took.
@@ -108,63 +65,10 @@ impl ReplayTestbed {
         let seconds = work()?;
         Ok(*self.warm_up_s.get_or_init(|| seconds))
     }
-
-    /// Keeps the calling thread off the cores that forward, where there are others.
-    pub(crate) fn keep_off(&self) -> std::io::Result<OffCores> {
-        OffCores::leave(&self.others(&affinity::allowed_cpus()?))
-    }
-
-    /// Keeps all threads of a process but the forwarding ones off the cores that forward.
-    pub(crate) fn keep_process_off(&self, pid: u32) -> std::io::Result<()> {
-        let others = self.others(&affinity::allowed_cpus()?);
-        for thread in netdev::sys::cpu::threads(pid)? {
-            if !thread.name.starts_with("worker") {
-                affinity::allow(Some(thread.tid), &others)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn others(&self, all: &[usize]) -> Vec<usize> {
-        let forwards = self.forwarding_cores();
-        all.iter().copied().filter(|core| !forwards.contains(core)).collect()
-    }
 }
 
-/// The cores that a thread may use again when this goes.
-#[derive(Debug)]
-pub(crate) struct OffCores(Vec<usize>);
-
-impl OffCores {
-    /// Leaves the calling thread, and those that it will start, these cores only.
-    pub(super) fn leave(cores: &[usize]) -> std::io::Result<Self> {
-        let all = affinity::allowed_cpus()?;
-        affinity::allow(None, cores)?;
-        Ok(Self(all))
-    }
-}
-
-impl Drop for OffCores {
-    fn drop(&mut self) {
-        if let Err(error) = affinity::allow(None, &self.0) {
-            tracing::warn!(%error, "a thread stays off the forwarding cores");
-        }
-    }
-}
-
-fn ensure_cores(cores: &[usize], core: usize, pairs: usize) -> Result<()> {
-    if let Some(missing) = (core..core + pairs).find(|core| !cores.contains(core)) {
-        bail!("no core {missing} to forward on, there is {}", list(cores));
-    }
-    Ok(())
-}
-
-/// Cores in words.
-pub(super) fn list(cores: &[usize]) -> String {
-    cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn ensure_devices(replay: &Replay, workload: &Workload, pairs: usize) -> Result<()> {
+/// A source and a sink for each pair.
+fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Result<Vec<PortName>> {
     let frames = workload.frames * pairs;
     ensure!(
         replay.devices != ReplayDevices::Dpdk || frames <= DPDK_FRAMES_MAX,
@@ -172,11 +76,6 @@ fn ensure_devices(replay: &Replay, workload: &Workload, pairs: usize) -> Result<
          use ports in memory",
         workload.name
     );
-    Ok(())
-}
-
-/// A source and a sink for each pair.
-fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Vec<PortName> {
     let trace = workload.trace.display();
     let number = replay.number_at.map_or_else(String::new, |at| format!("&number={at}"));
     let pair = |n| match replay.devices {
@@ -189,7 +88,7 @@ fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Vec<PortName> {
                 .map(PortName::Memory)
         }
     };
-    (0..pairs).flat_map(pair).collect()
+    Ok((0..pairs).flat_map(pair).collect())
 }
 
 /// Counts of a forwarder at one moment.
@@ -258,11 +157,10 @@ mod tests {
     use std::path::PathBuf;
     use std::time::{Duration, Instant};
 
-    use netdev::sys::affinity;
     use openflow::PortNo;
     use openflow::port::PortStats;
 
-    use super::{Counts, ReplayTestbed, await_steady_rate, ensure_cores, ensure_devices, ports};
+    use super::{Counts, ReplayTestbed, await_steady_rate, ports};
     use crate::settings::{Replay, ReplayDevices, Settings};
     use crate::testbed::PortName;
     use crate::workload::Workload;
@@ -270,46 +168,31 @@ mod tests {
 
     #[test]
     fn every_worker_has_a_source_and_a_sink() {
-        let workload = Workload {
+        let workload = |frames| Workload {
             name: "w".to_owned(),
             trace: PathBuf::from("/t/w.pcap"),
             entries: Some(1),
-            frames: 100_000,
+            frames,
         };
         let with = |devices, number_at| Replay { devices, number_at, ..Replay::default() };
-        let memory = ports(&with(ReplayDevices::Memory, Some(34)), &workload, 2);
+        let memory = with(ReplayDevices::Memory, Some(34));
+        let memory = ports(&memory, &workload(100_000), 2).unwrap();
         assert_eq!(memory.len(), 4);
         assert_eq!(memory[2], PortName::Memory("pcap:/t/w.pcap?loop=true&number=34".to_owned()));
         let dpdk = with(ReplayDevices::Dpdk, None);
-        let found = ports(&dpdk, &workload, 2);
+        let found = ports(&dpdk, &workload(60_000), 2).unwrap();
         assert_eq!(found[3], PortName::Dpdk("net_null1,no-rx=1".to_owned()));
-        ensure_devices(&dpdk, &workload, 1).unwrap();
-        let error = ensure_devices(&dpdk, &workload, 2).unwrap_err().to_string();
+        let error = ports(&dpdk, &workload(100_000), 2).unwrap_err().to_string();
         assert!(error.contains("200000") && error.contains("ports in memory"), "{error}");
-        let error = ensure_cores(&[0, 1], 1, 2).unwrap_err().to_string();
-        assert!(error.contains("no core 2 to forward on, there is 0, 1"), "{error}");
     }
 
     #[test]
-    fn forwarding_cores_are_left_to_the_switch_for_a_while() {
+    fn a_rate_is_waited_for_once() {
         let folder = tempfile::tempdir().unwrap();
-        let all = affinity::allowed_cpus().unwrap();
-        let settings = Settings { core: all.last().copied(), ..Settings::default() };
         let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
-        let mut bed = ReplayTestbed::new(&settings, &made, folder.path()).unwrap();
-        let off = bed.keep_off().unwrap();
-        let now = affinity::allowed_cpus().unwrap();
-        assert!(all.len() == 1 || !now.contains(all.last().unwrap()), "{now:?}");
-        drop(off);
-        assert_eq!(affinity::allowed_cpus().unwrap(), all);
+        let bed = ReplayTestbed::new(&Settings::default(), &made, folder.path()).unwrap();
         assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
         assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
-        // What does not forward has a core that it may use.
-        (bed.core, bed.pairs, bed.allowed) = (4, 2, vec![4, 5, 70, 71]);
-        assert_eq!(bed.control_core().unwrap(), 70, "neither 0, nor 4 and 5 that forward");
-        bed.allowed.truncate(2);
-        let error = bed.control_core().unwrap_err().to_string();
-        assert!(error.contains("may use only 4, 5"), "{error}");
     }
 
     #[test]

@@ -44,8 +44,7 @@ struct Datagrams {
     tx_errors: Arc<AtomicU64>,
 }
 
-/// A port of a host's, at these UDP ports of its own and of the other host. The socket stays in the
-/// network namespace of the thread that makes it.
+/// A port at these UDP ports of both hosts, in the network namespace of the calling thread.
 pub(super) fn open(
     [own, other]: [HostAddress; 2],
     [own_port, other_port]: [u16; 2],
@@ -70,13 +69,11 @@ pub(super) fn open(
 impl Datagrams {
     /// Sends one payload; false when the socket is full.
     fn send(&self, payload: &[u8]) -> Result<bool, PortError> {
-        let mut old_errors = 0;
-        loop {
+        for _ in 0..=OLD_ERRORS_MAX {
             match rustix::net::send(&self.socket, payload, SendFlags::DONTWAIT) {
                 Ok(_) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNREFUSED) if old_errors < OLD_ERRORS_MAX => old_errors += 1,
-                Err(Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED) => return Ok(false),
+                Err(Errno::INTR | Errno::CONNREFUSED) => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) => return Ok(false),
                 Err(Errno::MSGSIZE) => {
                     self.tx_errors.fetch_add(1, Ordering::Relaxed);
                     return Ok(true);
@@ -84,6 +81,7 @@ impl Datagrams {
                 Err(error) => return Err(failed("sending a datagram", error)),
             }
         }
+        Ok(false)
     }
 
     /// The length of the next frame; `None` when none waits.

@@ -16,8 +16,8 @@ pub(crate) const ENTRIES_MAX: u32 = 1 << 24;
 /// Flows of a trace, a frame each: it is held in memory as a whole.
 pub(crate) const FLOWS_MAX: u32 = 1_000_000;
 
-const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const SOURCE: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const DESTINATION: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
 /// The addresses of the flow `number`.
 fn addresses(number: u32) -> (u32, u32) {
@@ -25,10 +25,9 @@ fn addresses(number: u32) -> (u32, u32) {
 }
 
 fn of_ethernet() -> Match {
-    let address = |bytes: [u8; 6]| bytes.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
     Match::any()
-        .with(Field::EthSrc, address(SOURCE))
-        .with(Field::EthDst, address(DESTINATION))
+        .with(Field::EthSrc, SOURCE.to_u64().into())
+        .with(Field::EthDst, DESTINATION.to_u64().into())
         .with(Field::EthType, 0x0800)
 }
 
@@ -54,7 +53,7 @@ pub(crate) fn entries(count: u32) -> impl Iterator<Item = Result<FlowMod>> {
 fn frame(number: u32) -> Vec<u8> {
     let (from, to) = addresses(number);
     let addresses = Ipv4::new(Ipv4Addr::from_bits(from), Ipv4Addr::from_bits(to));
-    let headers = FrameBuilder::ethernet(MacAddr(DESTINATION), MacAddr(SOURCE)).ipv4(addresses);
+    let headers = FrameBuilder::ethernet(DESTINATION, SOURCE).ipv4(addresses);
     headers.udp(1000, 2000).payload(&[0; 18]).build()
 }
 

@@ -18,8 +18,7 @@ const REACH: f64 = 0.05;
 const STARTS_MAX: usize = 24;
 
 impl Run<'_> {
-    /// Measures further starts of the plan's headlines while the campaign has taken less than
-    /// `limit`.
+    /// Measures further starts of the plan's headlines until the campaign has taken `limit`.
     pub(super) fn further_starts(
         &mut self,
         plan: &[Job<'_>],
@@ -36,7 +35,7 @@ impl Run<'_> {
                 let round = begun.entry(headline.scenario.clone()).or_default();
                 let turn = turn(plan, headline, *round);
                 let cost: Duration = turn.iter().map(Job::cost).sum();
-                let has_time = self.budget.elapsed() + cost <= limit;
+                let has_time = self.clock.elapsed() + cost <= limit;
                 if turn.is_empty() || *round >= STARTS_MAX || !has_time {
                     continue;
                 }

@@ -15,24 +15,17 @@ pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
         // Nothing is loaded then, whatever the base settings of the scenario say.
         return commands;
     }
-    let single = settings.flows.iter().flatten().take(4);
-    commands.extend(single.map(|flow| format!("add-flow {flow}")));
+    let flows = settings.flows.iter().flatten().take(4).map(|flow| format!("add-flow {flow}"));
     let series = settings.series.iter().flatten();
-    commands
-        .extend(series.map(|series| format!("add-flow {} times {}", series.count, series.flow)));
-    let groups = settings.groups.iter().flatten();
-    commands.extend(groups.map(|group| format!("add-group {group}")));
-    let meters = settings.meters.iter().flatten();
-    commands.extend(meters.map(|meter| format!("add-meter {meter}")));
+    let series = series.map(|all| format!("add-flow {} times {}", all.count, all.flow));
+    let groups = settings.groups.iter().flatten().map(|group| format!("add-group {group}"));
+    let meters = settings.meters.iter().flatten().map(|meter| format!("add-meter {meter}"));
+    commands.extend(flows.chain(series).chain(groups).chain(meters));
     commands
 }
 
 /// A trial that yields nothing, by its start and its own number in it.
-pub(in crate::campaign) fn failed(
-    method: &str,
-    (start, trial): (usize, usize),
-    error: String,
-) -> TrialRecord {
+pub(super) fn failed(method: &str, (start, trial): (usize, usize), error: String) -> TrialRecord {
     TrialRecord { method: method.to_owned(), start, trial, error: Some(error), ..<_>::default() }
 }
 

@@ -7,7 +7,7 @@
 use std::slice;
 
 use programs::cancel::Stopped;
-use programs::held::Held;
+use programs::process::Held;
 use programs::scratch;
 
 use super::trial::{commands, failed, hits_between, record};
@@ -51,12 +51,10 @@ pub(super) struct Started {
 impl Run<'_> {
     /// Measures a job, unless an earlier part of the campaign has.
     pub(super) fn job(&mut self, job: &Job<'_>) -> Result<(), CampaignError> {
-        if self.has_all(job) {
-            self.progress.advance(job.steps());
-            return Ok(());
-        }
         let before = self.progress.steps().0;
-        self.measure_job(job)?;
+        if !self.has_all(job) {
+            self.measure_job(job)?;
+        }
         let done = self.progress.steps().0.saturating_sub(before);
         self.progress.advance(job.steps().saturating_sub(done));
         if self.drawn.elapsed() >= self.outside.draw_every {
@@ -72,38 +70,32 @@ impl Run<'_> {
         if let Err(state) = self.check(job) {
             return self.close(job, &job.cells, &state);
         }
-        if !self.budget.allows(job.cost()) {
+        if self.campaign.limit.is_some_and(|limit| self.clock.elapsed() + job.cost() > limit) {
             let state = CellState::Skipped("no time left in the budget".to_owned());
             self.close(job, &job.cells, &state)?;
             return self.note(format!("{}: left out, no time left", job.title(first)));
         }
-        let started = match self.held.remove(&job.place(first)) {
-            Some(mut started) => {
-                started.held.clear();
-                started
-            }
-            None => {
-                self.progress.begin(&format!("{}: start", job.title(first)));
-                match self.start(job.dut, job.setup()) {
-                    Ok(started) => started,
-                    Err(error) if error.is_stop() => return Err(Stopped.into()),
-                    Err(error) => return self.not_started(job, &error),
-                }
-            }
+        let mut started = self.held.remove(&job.place(first));
+        match &mut started {
+            Some(held) => held.held.clear(),
+            None => self.progress.begin(&format!("{}: start", job.title(first))),
+        }
+        let setup = match self.running(job, &mut started)? {
+            Ok(running) => &running.setup,
+            Err(error) => return self.not_started(job, &error),
         };
-        self.log_start(job, commands(&started.setup, job.setup()))?;
-        for of in started.setup.bed().boxes() {
+        self.log_start(job, commands(setup, job.setup()))?;
+        for of in setup.bed().boxes() {
             self.check_box(of)?;
         }
-        for note in started.setup.bed().notes().into_iter().filter(|_| !job.is_floor()) {
+        for note in setup.bed().notes().into_iter().filter(|_| !job.is_floor()) {
             self.note(note)?;
         }
-        let mut started = Some(started);
         for cell in &job.cells {
             for method in &job.methods {
                 let title = format!("{}: {}", job.title(cell), method.label);
                 self.progress.begin(&title);
-                for trial in 0..job.trials(method) {
+                for trial in 0..job.scenario.trials(method) {
                     self.trial(job, (cell, trial), method, &mut started, &title)?;
                 }
                 self.progress.advance(1);
@@ -145,7 +137,7 @@ impl Run<'_> {
         started: &mut Option<Started>,
         title: &str,
     ) -> Result<(), CampaignError> {
-        let settings = job.settings(method, cell);
+        let settings = job.scenario.settings_of(method, &cell.settings);
         let before = self.record.last(&job.place(cell), method);
         for attempt in 0..ATTEMPTS {
             let (mut tier, mut is_unfit) = ((None, None), false);
@@ -158,7 +150,10 @@ impl Run<'_> {
                     tier = hits_between(first, running.setup.tier_hits());
                     measured
                 }
-                Err(why) => (Err(CellState::Failed(why)), Stall::default()),
+                Err(error) => {
+                    let why = format!("started anew: {error}");
+                    (Err(CellState::Failed(why)), Stall::default())
+                }
             };
             if let Err(state @ CellState::NotSupported(_)) = &outcome {
                 self.close(job, slice::from_ref(cell), state)?;
@@ -170,7 +165,6 @@ impl Run<'_> {
                 *started = None;
             }
             let is_stalled = stall.is_long();
-            let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
             let mut record = record(method, (job.start, trial), outcome);
             if job.is_floor() {
                 record.values.retain(|id, _| method.floors.contains(&id.as_str()));
@@ -190,32 +184,30 @@ impl Run<'_> {
                 record.distributions.clear();
             }
             self.keep(job, cell, record)?;
-            if is_over {
+            if !is_stalled {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The switch of a turn, started anew where a trial has spent it; or why it did not start.
+    /// The switch of a turn, started where there is none; or why it did not start.
     fn running<'s>(
         &self,
         job: &Job<'_>,
         started: &'s mut Option<Started>,
-    ) -> Result<Result<&'s mut Started, String>, Stopped> {
+    ) -> Result<Result<&'s mut Started, SetupError>, Stopped> {
         let new = match started.take() {
-            Some(running) => running,
-            None => match self.start(job.dut, job.setup()) {
-                Ok(new) => new,
-                Err(error) if error.is_stop() => return Err(Stopped),
-                Err(error) => return Ok(Err(format!("started anew: {error}"))),
-            },
+            Some(running) => Ok(running),
+            None => self.start(job),
         };
-        Ok(Ok(started.insert(new)))
+        match new {
+            Err(error) if error.is_stop() => Err(Stopped),
+            new => Ok(new.map(|new| started.insert(new))),
+        }
     }
 
-    /// Says what became of cells that are not measured; one that has figures of an earlier start
-    /// keeps them.
+    /// Says what became of cells that are not measured; figures of an earlier start stay.
     fn close(
         &mut self,
         job: &Job<'_>,
@@ -240,14 +232,15 @@ impl Run<'_> {
         job.cells.iter().all(|cell| {
             let Some(found) = self.record.found.get(&job.place(cell)) else { return false };
             let all = |method: &&Method| {
-                (0..job.trials(method)).all(|at| has(&found.trials, (method.id, job.start, at)))
+                let mut trials = 0..job.scenario.trials(method);
+                trials.all(|at| has(&found.trials, (method.id, job.start, at)))
             };
             job.methods.iter().all(all)
         })
     }
 
     /// Why a job's switch is not started, if so.
-    fn check(&mut self, job: &Job<'_>) -> Result<(), CellState> {
+    fn check(&self, job: &Job<'_>) -> Result<(), CellState> {
         job.check_fit()?;
         let (dut, settings) = (job.dut, job.setup());
         let has_ports = settings.replay.is_none() && settings.fleet.is_none();
@@ -256,18 +249,14 @@ impl Run<'_> {
             let what = "has no such in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));
         }
-        let missing = |missing: programs::tools::Missing| CellState::Missing(missing.to_string());
-        if !self.installed.contains(dut.name) {
-            (dut.programs)(dut, &self.campaign.paths).map_err(missing)?;
-            self.installed.insert(dut.name);
-        }
+        let is_installed = |dut: &Dut| match self.missing.get(dut.name) {
+            Some(missing) => Err(CellState::Missing(missing.to_string())),
+            None => Ok(()),
+        };
+        is_installed(dut)?;
         if let Some(controller) = controller_of(settings) {
             let controller = controller?;
-            // No switch has the name of a controller but Weir, which is one program.
-            if !self.installed.contains(controller.name) {
-                (controller.programs)(controller, &self.campaign.paths).map_err(missing)?;
-                self.installed.insert(controller.name);
-            }
+            is_installed(controller)?;
             if settings.transport() == ChannelTransport::Tls && !controller.has_tls {
                 let what = format!("the lab starts {} without TLS only", controller.name);
                 return Err(CellState::NotSupported(what));
@@ -276,12 +265,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn start(&self, dut: &Dut, settings: &Settings) -> Result<Started, SetupError> {
-        let folder = scratch::make(scratch::LAB)?;
+    fn start(&self, job: &Job<'_>) -> Result<Started, SetupError> {
+        let folder = scratch::make()?;
         let parts = SetupParts {
-            settings,
-            dut,
-            controller: controller_of(settings).and_then(Result::ok),
+            settings: job.setup(),
+            dut: job.dut,
+            controller: controller_of(job.setup()).and_then(Result::ok),
             kind: self.campaign.kind,
             paths: &self.campaign.paths,
             dir: folder.path(),
@@ -299,9 +288,10 @@ impl Run<'_> {
         settings: &Settings,
         before: Option<f64>,
     ) -> Result<(Result<Trial, CellState>, Stall), Stopped> {
+        let none = |state| Ok((Err(state), Stall::default()));
         let setup = &mut started.setup;
         if let Err(reason) = (method.fits)(setup.bed()) {
-            return Ok((Err(CellState::NotSupported(reason.to_owned())), Stall::default()));
+            return none(CellState::NotSupported(reason.to_owned()));
         }
         let watched = setup.watched();
         let context = MethodContext {
@@ -320,28 +310,24 @@ impl Run<'_> {
         // the forwarder, and take time from it.
         let off = match context.bed.keep_off() {
             Ok(off) => off,
-            Err(error) => {
-                let why = format!("choosing cores: {error}");
-                return Ok((Err(CellState::Failed(why)), Stall::default()));
-            }
+            Err(error) => return none(CellState::Failed(format!("choosing cores: {error}"))),
         };
         let stall_ms = (self.outside.watch)(&mut || outcome = Some((method.run)(&context)));
         drop(off);
         let stall = Stall::here(stall_ms).or(context.bed.take_stall());
         let stall = if method.finds_stalls { Stall::default() } else { stall };
-        match outcome.expect("the watch does its work") {
+        let outcome = match outcome.expect("the watch does its work") {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
-                Ok(()) => Ok((Ok(trial), stall)),
-                Err(ended) => Ok((Err(CellState::Failed(ended.to_string())), stall)),
+                Ok(()) => Ok(trial),
+                Err(ended) => Err(CellState::Failed(ended.to_string())),
             },
-            Err(error) if error.is_stop() => Err(Stopped),
-            Err(TrialError::Unfit(reason)) => {
-                Ok((Err(CellState::NotSupported(reason.to_owned())), stall))
-            }
-            Err(TrialError::Missing(tool)) => Ok((Err(CellState::Missing(tool.0)), stall)),
-            Err(error) => Ok((Err(CellState::Failed(explain(setup, &error))), stall)),
-        }
+            Err(_) if self.cancel.check().is_err() => return Err(Stopped),
+            Err(TrialError::Unfit(reason)) => Err(CellState::NotSupported(reason.to_owned())),
+            Err(TrialError::Missing(tool)) => Err(CellState::Missing(tool.0)),
+            Err(error) => Err(CellState::Failed(explain(setup, &error))),
+        };
+        Ok((outcome, stall))
     }
 
     /// Lets a switch wait for its next turn. One that has ended until now is started anew then; one

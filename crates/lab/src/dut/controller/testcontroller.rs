@@ -15,17 +15,14 @@ use crate::settings::AppKind;
 pub(super) const OVS: Dut = Dut {
     has_tls: true,
     start_cost: Duration::from_millis(300),
-    programs: |_, _| Ok(vec![Tool::OvsTestcontroller.program()?]),
+    programs: |_, _| Ok(vec![Tool::OVS_TESTCONTROLLER.program()?]),
     serve: |context, app, at| {
-        let mut command = Command::new(Tool::OvsTestcontroller.find()?);
+        let mut command = Command::new(Tool::OVS_TESTCONTROLLER.find()?);
         command.env("OVS_RUNDIR", context.dir).env("OVS_LOGDIR", context.dir);
         command.args(["-O", context.version.name(), "-vsyslog:off"]);
         command.arg(format!("--unixctl={}", context.dir.join("testcontroller.ctl").display()));
-        match app {
-            AppKind::Hub => {
-                command.args(["--hub", "--noflow"]);
-            }
-            AppKind::LearningSwitch => {}
+        if app == AppKind::Hub {
+            command.args(["--hub", "--noflow"]);
         }
         let transport = if context.keys.is_some() { "pssl" } else { "ptcp" };
         command.arg(format!("{transport}:{}:{}", at.port(), at.ip()));

@@ -6,9 +6,7 @@ use maud::{Markup, html};
 
 use super::{Scale, WIDTH, clipped, drawing, label, path, tenth};
 use crate::present::entry::ShownFigure;
-use crate::present::mark::mark;
-use crate::present::number::short_with_range;
-use crate::present::section::{MetricTable, Section, TableRow, published, value_of};
+use crate::present::section::{TableRow, published, value_of};
 use crate::results::{AxisInfo, Published};
 
 /// Heights of a heading, of a name with its figure, and of the track below with its gap.
@@ -21,15 +19,9 @@ const GAP: f64 = 7.0;
 const LETTERS: usize = 30;
 
 /// The chart; none where there is no figure.
-pub(super) fn draw(
-    section: &Section<'_>,
-    table: &MetricTable<'_>,
-    rows: &[&TableRow<'_>],
-    (x, scale): (Option<&AxisInfo>, &Scale),
-    colours: &[usize],
-) -> Option<Markup> {
-    rows.iter().find_map(|row| row.figures().next())?;
-    let decimals = table.metric.decimals;
+pub(super) fn draw(rows: &[&TableRow<'_>], x: Option<&AxisInfo>, scale: &Scale) -> Option<Markup> {
+    let metric = rows.iter().find_map(|row| row.figures().next())?.metric;
+    let decimals = metric.decimals;
     // A published figure of every row stands once, below all.
     let is_common = rows.len() > 1 && rows.iter().all(|row| row.published == rows[0].published);
     let common: &[&Published] = if is_common { &rows[0].published } else { &[] };
@@ -44,12 +36,11 @@ pub(super) fn draw(
             y += HEADING;
             parts.push(label("soft", (0.0, y - 6.0), &clipped(&value, 2 * LETTERS)));
         }
-        for (dut, (name, colour)) in section.duts.iter().zip(colours).enumerate() {
-            let Some(figure) = row.figure(dut) else { continue };
+        for figure in row.figures() {
             parts.push(html! {
-                a href={ "#" (row.anchor) } class={ "c" (colour) } {
-                    (names(y, name, &text(figure, decimals)))
-                    (track(section, figure, scale, y + NAME, TRACK))
+                a href={ "#" (row.anchor) } class={ "c" (figure.colour) } {
+                    (names(y, &figure.cell.dut, &text(figure)))
+                    (track(figure, scale, y + NAME, TRACK))
                 }
             });
             y += NAME + TRACK + GAP;
@@ -60,15 +51,14 @@ pub(super) fn draw(
     }
     parts.extend(common.iter().map(|one| old_line(one, scale, decimals, &mut y)));
     let inside = html! { @for part in parts { (part) } };
-    Some(drawing(&table.heading(), y, &inside))
+    Some(drawing(&metric.heading(), y, &inside))
 }
 
-/// A figure with the sign of what limited it.
-fn text(figure: &ShownFigure<'_>, decimals: usize) -> String {
-    let text = short_with_range(figure.value, figure.range, decimals);
-    let sign = figure.limit.and_then(|limit| mark(limit.part));
-    let words = sign.map(|(_, words)| words.to_owned()).into_iter().chain(figure.remarks());
-    [text].into_iter().chain(words).collect::<Vec<_>>().join(", ")
+/// A figure with what limited it and its remarks.
+fn text(figure: &ShownFigure<'_>) -> String {
+    let limit = figure.mark().map(|(_, words)| words.to_owned());
+    let words = limit.into_iter().chain(figure.remarks());
+    [figure.short_text()].into_iter().chain(words).collect::<Vec<_>>().join(", ")
 }
 
 fn names(y: f64, name: &str, text: &str) -> Markup {
@@ -108,13 +98,7 @@ pub(crate) fn extent(figure: &ShownFigure<'_>) -> Vec<f64> {
 }
 
 /// Bar, starts, median and range of a figure, in a line of that height.
-pub(crate) fn track(
-    section: &Section<'_>,
-    figure: &ShownFigure<'_>,
-    scale: &Scale,
-    top: f64,
-    height: f64,
-) -> Markup {
+pub(crate) fn track(figure: &ShownFigure<'_>, scale: &Scale, top: f64, height: f64) -> Markup {
     let place = |value: f64| scale.place(value);
     let (zero, end, middle) = (place(f64::MIN), place(f64::MAX), top + height / 2.0);
     let [low, value, high] =
@@ -124,7 +108,7 @@ pub(crate) fn track(
     let starts = figure.row.samples.iter().map(|start| tenth(place(*start)));
     let starts: String = starts.map(|start| format!("M{start} {middle}h.1")).collect();
     html! {
-        title { (section.starts_of(figure)) }
+        title { (figure.starts_text()) }
         (rect("track", (zero, top), (end - zero, height)))
         @if !scale.is_log { (rect("bar", (from, top), ((to - from).max(1.0), height))) }
         @if let Some(bound) = bound {

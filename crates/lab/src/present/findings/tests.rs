@@ -5,7 +5,6 @@ use crate::limit::Part;
 use crate::present::ratio::standing;
 use crate::present::sample::{self, add, at, empty};
 use crate::present::section::sections;
-use crate::present::verdict::lines;
 use crate::results::{Better, CellState, ResultRow, Results};
 
 /// One scenario, one metric, two switches with these samples at each size.
@@ -35,7 +34,7 @@ fn two(weir: [&[f64]; 2], ovs: [&[f64]; 2]) -> Results {
 /// The sentences of the first scenario, and those of the run.
 fn sentences(results: &Results) -> (Vec<String>, Vec<String>) {
     let sections = sections(results);
-    (findings(&sections[0]), verdict(results, &sections, &lines(&sections)))
+    (findings(&sections[0]), verdict(results, &sections))
 }
 
 const AHEAD: [f64; 5] = [200.0, 202.0, 201.0, 199.0, 200.5];

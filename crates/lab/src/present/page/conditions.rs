@@ -119,8 +119,8 @@ fn trials(scenario: &ScenarioResults) -> Markup {
         let (dut, method, start) = (&cell.dut, &trial.method, trial.start + 1);
         let at = cell.at.iter().map(|(name, value)| format!("{name} {}", axis_value(value)));
         let place = at.collect::<Vec<_>>().join(", ");
-        let unit = if scenario.is_held { "turn" } else { "start" };
-        Some(format!("{dut} {place}, {method}, {unit} {start}: {}", trial.error.as_ref()?))
+        let (unit, error) = (scenario.turns().0, trial.error.as_ref()?);
+        Some(format!("{dut} {place}, {method}, {unit} {start}: {error}"))
     });
     let left_out: Vec<String> = left_out.collect();
     let more = left_out.len().saturating_sub(LEFT_OUT_MAX);
