@@ -96,7 +96,11 @@ fn line(key: &RowKey<'_>, info: &Metric, rows: [&ResultRow; 2]) -> [String; 8] {
         of.map(|of| format!("{} ({} to {})", shown(of.estimate), shown(of.low), shown(of.high)));
     let at: Vec<String> = key.2.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
     let [first, second] = rows.map(|row| {
-        median(&row.samples).map_or_else(String::new, |value| number(value, info.decimals))
+        let size = row.figure().map_or(0.0, |of| of.low.abs().max(of.high.abs()));
+        // What adding and subtracting leave of nothing is nothing, beside its range.
+        let value = |value: f64| if value.abs() < size * 1e-9 { 0.0 } else { value };
+        let text = |median| number(value(median), info.decimals);
+        median(&row.samples).map_or_else(String::new, text)
     });
     let metric = format!("{}, {}", info.label, info.unit);
     let [scenario, at, dut, metric] = [key.0, &at.join(", "), key.1, &metric].map(one_line);
@@ -196,6 +200,16 @@ mod tests {
 
     use super::compared;
     use crate::present::sample;
+
+    #[test]
+    fn what_adding_leaves_of_nothing_is_nothing() {
+        let mut results = sample::results();
+        let row = &mut results.scenarios[0].cells[0].rows[0];
+        row.samples.fill(5.64e-14);
+        row.resolutions = vec![(-2.5, 2.5); row.samples.len()];
+        let (text, ..) = compared(&results, &results, true, 140);
+        assert!(!text.contains("e-14"), "{text}");
+    }
 
     #[test]
     fn a_comparison_has_what_is_worse_and_fits_its_width() {
