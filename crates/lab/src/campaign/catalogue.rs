@@ -62,8 +62,8 @@ pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
     let mut all = all();
     let known: Vec<String> = all.iter().map(|scenario| scenario.id.clone()).collect();
     let is_named = |scenario: &Scenario| {
-        let of = scenario.evaluation.as_deref().unwrap_or_default();
-        scenario.id == name || of.eq_ignore_ascii_case(name)
+        let is_its = |of: &String| of.eq_ignore_ascii_case(name);
+        scenario.id == name || scenario.evaluation.as_ref().is_some_and(is_its)
     };
     let is_of_family = |scenario: &Scenario| {
         let family = scenario.id.split_once('-').map(|(family, _)| family);
@@ -97,6 +97,7 @@ mod tests {
             assert!(!scenario.clone().quick().cells().is_empty(), "{}", scenario.id);
         }
         assert!(find("e4").unwrap().iter().all(|s| s.evaluation.as_deref() == Some("E4")));
+        assert!(find("").is_err());
         assert!(find("E9").unwrap_err().to_string().contains("cached-forwarding"));
         let slip = find("cachd-forwarding").unwrap_err().to_string();
         assert!(slip.contains("did you mean cached-forwarding?"), "{slip}");

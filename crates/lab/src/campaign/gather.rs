@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::ledger::{LedgerError, LedgerLine, Stamped, append, create, difference, read};
+use super::ledger::{LedgerError, LedgerLine, NAME, Stamped, append, create, difference, read};
 use super::record::{Record, results_of};
 use super::scenario::PLAN_MAX;
 use crate::results::{Results, RunPart};
@@ -45,6 +45,12 @@ pub fn gather(paths: &[PathBuf], folder: &Path) -> Result<(Results, Vec<String>)
     let missing: Vec<String> = missing.collect();
     let head = chosen.values().next().and_then(|(.., first)| first.head.clone());
     let head = head.ok_or_else(|| no_job(folder))?;
+    let written = folder.join(NAME).canonicalize().ok();
+    let is_written = |path: &Path| written.is_some() && path.canonicalize().ok() == written;
+    if let Some((path, ..)) = chosen.values().find(|(path, ..)| is_written(path)) {
+        let why = "is gathered, and would be replaced: gather into another folder";
+        return Err(LedgerError::new(path.display(), why));
+    }
     let file = create(folder, &head)?;
     for line in chosen.values().flat_map(|(_, lines, _)| lines) {
         if !matches!(line.line, LedgerLine::Head(_)) {

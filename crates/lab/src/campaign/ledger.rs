@@ -23,7 +23,7 @@ use crate::setup::TestbedKind;
 pub const NAME: &str = "trials.jsonl";
 
 /// Its name there once it is compressed by gzip.
-const COMPRESSED: &str = "trials.jsonl.gz";
+pub const COMPRESSED: &str = "trials.jsonl.gz";
 
 /// Version of its form.
 pub(super) const LEDGER_FORMAT: u32 = 5;

@@ -219,6 +219,9 @@ impl Scenario {
             let known = method::ALL.iter().map(|method| method.id);
             return Err(names::unknown("method", name, known));
         }
+        if let Some(method) = names::twice(self.methods.iter().map(String::as_str)) {
+            return Err(format!("the method {method:?} is there twice"));
+        }
         if let Some(method) = self.quick.methods.iter().find(|one| !self.methods.contains(one)) {
             return Err(format!("quick.methods: {method:?} is none of the methods"));
         }
@@ -668,6 +671,7 @@ value = 120.0
             ("{10.0.0.1+n}", "{10.0.0.1+k}", "START"),
             ("{10.0.0.1+n}", "{10.0.0.1+k}", "line 23, "),
             ("\"delay\"", "\"delays\"", "delays"),
+            ("\"delay\"", "\"delay\", \"delay\"", "the method \"delay\" is there twice"),
             ("delay_p50_us", "delay_p51_us", "delay_p51_us"),
             ("at = { frame_size = \"64\" }", "at = { frame_size = \"65\" }", "65"),
             ("table = \"a hundred\"", "table = \"many\"", "many"),

@@ -5,9 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::campaign::ledger;
 use crate::campaign::record::results_of;
 use crate::names::gone;
 use crate::present::{FORMS, Form, form};
@@ -48,6 +50,9 @@ pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
 impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let results = results_of(&self.run)?;
+        if let Some(out) = self.out.as_ref().filter(|out| holds(&self.run, out)) {
+            bail!("{} has the results and would be replaced: name another file", out.display());
+        }
         let form = match self.format {
             Some(form) => form,
             None => form_of(self.out.as_deref()).map_err(anyhow::Error::msg)?,
@@ -61,6 +66,13 @@ impl ReportArgs {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Whether a run's results are in that file.
+fn holds(run: &Path, file: &Path) -> bool {
+    let Ok(file) = file.canonicalize() else { return false };
+    let known = [run.to_owned(), run.join(ledger::NAME), run.join(ledger::COMPRESSED)];
+    known.iter().any(|known| known.canonicalize().is_ok_and(|known| known == file))
 }
 
 /// The form that a file's name asks for; the refusal of an ending that asks for none.
@@ -79,7 +91,7 @@ fn form_of(out: Option<&Path>) -> Result<Form, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{form_of, results_of};
+    use super::{form_of, holds, results_of};
     use crate::campaign::fake::{self, TWO_POINTS, play};
     use crate::campaign::ledger;
     use crate::campaign::run::execute;
@@ -119,6 +131,17 @@ mod tests {
         let texts = [own, link].map(|path| std::fs::read_to_string(path).unwrap());
         assert_eq!(texts, ["mine", "a picture"]);
         assert!(write_whole(Path::new("/dev/null"), "").is_err(), "a device stays one");
+    }
+
+    #[test]
+    fn a_file_that_has_the_results_is_known_by_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, file) = (folder.path(), folder.path().join(ledger::COMPRESSED));
+        assert!(!holds(run, &file));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, run.join("link")).unwrap();
+        assert!(holds(run, &file) && holds(&file, &run.join("link")));
+        assert!(!holds(&file, &run.join("report.html")));
     }
 
     fn load(path: &Path) -> Result<Results, String> {

@@ -384,6 +384,8 @@ fn gathered_jobs_have_the_results_of_a_run() {
     let resumed = run(&resumed(TWO_POINTS, &out)).unwrap();
     assert_eq!(samples(&resumed), samples(&whole));
 
+    let reason = gather(&ledgers, &ledgers[0]).unwrap_err().to_string();
+    assert!(reason.contains("is gathered, and would be replaced"), "{reason}");
     let reason = gather(&[folder.path().join("whole")], &out).unwrap_err().to_string();
     assert!(reason.contains("is no ledger of a job"), "{reason}");
     let huge = std::fs::read_to_string(ledgers[0].join(NAME)).unwrap();
