@@ -122,7 +122,15 @@ fn read(r: &mut Reader<'_>, depth: usize) -> reader::ReadResult<Action> {
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
         return Err(Fault { error: Error::BadActionBadArgument, what: row.text, offset });
     }
-    Ok(action)
+    Ok(match action {
+        // What a version with masks in set-fields has no other form for, as Open vSwitch reads it.
+        Action::Load { bits, dst, value }
+            if r.version.has_masked_set_field() && bits.mask() == dst.full_mask() =>
+        {
+            Action::set_field(dst, value.into())
+        }
+        action => action,
+    })
 }
 
 /// The action of Nicira's that an experimenter's body is, if it is one that Weir has, and its

@@ -32,6 +32,20 @@ fn flow_with(matching: Match, instructions: Vec<Instruction>) -> Message {
 }
 
 #[test]
+fn what_the_fuzz_target_found_round_trips_or_is_refused() {
+    let all = testkit::vectors::load_dir(&testkit::vectors_dir("fuzz")).unwrap();
+    let found = all.iter().filter(|vector| vector.file.ends_with("wire.vec"));
+    let mut count = 0;
+    for vector in found {
+        let Ok((version, xid, message)) = wire::decode(&vector.bytes) else { continue };
+        let again = wire::encode(version, xid, &message).unwrap();
+        assert_eq!(wire::decode(&again), Ok((version, xid, message)), "{}", vector.place());
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
+#[test]
 fn every_field_round_trips_in_every_version_that_has_it() {
     for (index, row) in FIELDS.iter().enumerate() {
         for &version in Version::ALL {
