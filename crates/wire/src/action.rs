@@ -122,15 +122,30 @@ fn read(r: &mut Reader<'_>, depth: usize) -> reader::ReadResult<Action> {
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
         return Err(Fault { error: Error::BadActionBadArgument, what: row.text, offset });
     }
-    Ok(match action {
-        // What a version with masks in set-fields has no other form for, as Open vSwitch reads it.
-        Action::Load { bits, dst, value }
-            if r.version.has_masked_set_field() && bits.mask() == dst.full_mask() =>
-        {
-            Action::set_field(dst, value.into())
-        }
-        action => action,
-    })
+    let Action::Load { bits, dst, value } = action else { return Ok(action) };
+    if !r.version.has_masked_set_field() {
+        return Ok(action);
+    }
+    let fail = |error| Fault { error, what: row.text, offset };
+    as_set_field(bits, dst, value).map_err(fail)
+}
+
+/// A load of Nicira's in a version whose set-fields have masks, and no other form for it: that of a
+/// whole field is a set-field, as Open vSwitch reads it, and one that no set-field says is refused.
+fn as_set_field(bits: BitRange, dst: Field, value: u64) -> Result<Action, Error> {
+    if !dst.row().settable {
+        return Err(Error::BadActionBadSetType);
+    }
+    if !bits.is_within(dst) {
+        return Err(Error::BadActionBadSetLen);
+    }
+    if u128::from(value) > bits.largest() {
+        return Err(Error::BadActionBadSetArgument);
+    }
+    if bits == BitRange::all(dst) {
+        return Ok(Action::set_field(dst, value.into()));
+    }
+    Ok(Action::Load { bits, dst, value })
 }
 
 /// The action of Nicira's that an experimenter's body is, if it is one that Weir has, and its

@@ -8,7 +8,9 @@ use openflow::group::GroupModCommand;
 use openflow::instruction::INSTRUCTIONS;
 use openflow::message::{MESSAGES, MultipartReply, MultipartReplyBody};
 use openflow::text::parse_group_mod;
-use openflow::{Action, ActionKind, BucketId, Instruction, Match, Message, Version, Xid};
+use openflow::{
+    Action, ActionKind, BitRange, BucketId, Error, Field, Instruction, Match, Message, Version, Xid,
+};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
 use crate::random::{self, Entropy, bytes};
@@ -43,6 +45,30 @@ fn what_the_fuzz_target_found_round_trips_or_is_refused() {
         count += 1;
     }
     assert!(count > 0);
+}
+
+#[test]
+fn a_load_of_1_5_is_the_set_field_that_says_it() {
+    let load = |bits: u16, header: u32, value: u64| {
+        let action = [&[0xff, 0xff, 0, 24, 0, 0, 0x23, 0x20, 0, 7][..], &bits.to_be_bytes()];
+        let argument = [&header.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        let instruction = [&[0, 4, 0, 32, 0, 0, 0, 0][..], &action.concat(), &argument].concat();
+        let mut flow = wire::encode(Version::V1_5, Xid(1), &flow_with(Match::any(), Vec::new()));
+        let bytes = flow.as_mut().unwrap();
+        bytes.extend(instruction);
+        let len = bytes.len() as u16;
+        bytes[2..4].copy_from_slice(&len.to_be_bytes());
+        wire::decode(bytes).map(|(.., message)| message).map_err(|refused| refused.error)
+    };
+    const TTL: u32 = 0x0001_3a01;
+    let of = |action| Ok(flow_with(Match::any(), vec![Instruction::ApplyActions(vec![action])]));
+    assert_eq!(load(7, TTL, 5), of(Action::set_field(Field::NwTtl, 5)));
+    let bits = BitRange { offset: 4, n_bits: 4 };
+    assert_eq!(load(4 << 6 | 3, TTL, 5), of(Action::Load { bits, dst: Field::NwTtl, value: 5 }));
+    assert_eq!(load(4 << 6 | 7, TTL, 5), Err(Error::BadActionBadSetLen));
+    assert_eq!(load(4 << 6 | 3, TTL, 16), Err(Error::BadActionBadSetArgument));
+    const IPV6_EXTHDR: u32 = 0x8000_4e02;
+    assert_eq!(load(8, IPV6_EXTHDR, 5), Err(Error::BadActionBadSetType));
 }
 
 #[test]
