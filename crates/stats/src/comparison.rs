@@ -150,6 +150,18 @@ mod tests {
         (a - b).abs() < 1e-4 * b.abs().max(1.0)
     }
 
+    /// Printed tables. Of n differences, one of them 1 and the others 0, the error is 1 / n.
+    #[test]
+    fn quantiles_of_t_are_those_of_tables() {
+        for (n, t) in [(2, 12.7062), (3, 4.3027), (6, 2.5706), (12, 2.2010), (101, 1.9840)] {
+            let mut first = vec![0.0; n];
+            first[0] = 1.0;
+            let found = of_values(&first, &vec![0.0; n]).unwrap();
+            let quantile = (found.high - found.estimate) * n as f64;
+            assert!(close(quantile, t), "{n}: {quantile}");
+        }
+    }
+
     /// Ratios 2, 4, 8: logarithms of mean ln 4, deviation ln 2, error ln 2 / sqrt(3); a printed
     /// table has 4.3027 for t.
     #[test]
